@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nbformat
 
-from course_utils.authoring.answer_key import COURSE, reference_answers
+from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.grading.grade import grade_notebook
 

@@ -118,12 +118,12 @@ def grade(
         raise typer.BadParameter(
             "the kernels of a cluster run elsewhere and write no log here; leave out --log or --dask"
         )
-    from course_utils.authoring.answer_key import COURSE, Official
+    from course_utils.answer_key.key import COURSE, AnswerKey
     from course_utils.grading.results import Settings
     from course_utils.grading.run import run
 
     settings = Settings(
-        Official(bundle) if bundle else COURSE,
+        AnswerKey(bundle) if bundle else COURSE,
         Limits(cell_seconds=timeout),
         deadline,
         Start("full" if require_confinement else Start.confinement, warm=not cold),
@@ -144,7 +144,7 @@ def progress(root: Root = Path()) -> None:
     """Show which exercises are done, according to the last grading of each notebook in exercises/."""
     from rich.console import Console
 
-    from course_utils.grading.reports.progress import show_progress
+    from course_utils.grading.reports.learner_record import show_progress
 
     show_progress(root, Console(highlight=False))
 

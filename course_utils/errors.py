@@ -12,7 +12,7 @@
     └── PutOff              to the grading of a class: this submission waits until the others are graded
 
 In a learner's notebook, `checks.interactive` raises NotYet, and `checks.judge.time_limit` stops an answer with
-TookTooLong. A grading kernel does not hold this module; its own exception is `checks.kernel.numbers.BadResult`.
+TookTooLong. A grading kernel does not hold this module; its own exception is `checks.kernel.result_numbers.BadResult`.
 """
 
 from __future__ import annotations

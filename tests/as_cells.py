@@ -10,7 +10,7 @@ from types import ModuleType
 
 import nbformat
 
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.grading.grade import grade_notebook
 

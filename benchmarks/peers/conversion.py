@@ -10,8 +10,8 @@ import json
 import pprint
 from pathlib import Path
 
-from course_utils.authoring.answer_key import COURSE, checks_of
-from course_utils.authoring.strip_answers import release_exercise
+from course_utils.answer_key.key import COURSE, checks_of
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import find_ladder

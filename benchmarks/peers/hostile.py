@@ -26,7 +26,7 @@ from hostile import runaways
 from hostile.corpus import CORPUS, MARKER
 from hostile.entries import Entry
 
-from course_utils.authoring.answer_key import COURSE, reference_answers
+from course_utils.answer_key.key import COURSE, reference_answers
 from peers.graders import DAY, GRADERS, NOTEBOOK, Grader, Otter, Ours, make_graders
 from peers.outcome import NOT_APPLICABLE, judge, page
 from peers.sandbox import run_confined

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import nbformat
 
-from course_utils.authoring.answer_key import COURSE, reference_answers
-from course_utils.authoring.strip_answers import release_exercise
+from course_utils.answer_key.key import COURSE, reference_answers
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import all_exercises
 from peers.graders import DAY
 from peers.venvs import ROOT

@@ -1,6 +1,3 @@
-"""Build the notebooks from their sources, and the editions that a class gets. Importing this loads nothing else."""
+"""Build the notebooks from their sources, and the editions that a class gets."""
 
-import sys
-
-# jsonschema would compile a grammar of web addresses, 0.7 s per process that reads notebooks, and none is checked.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # None makes the import fail
+from course_utils import answer_key as answer_key  # first, because it spares later imports of nbformat a slow one

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import nbformat
 
+from course_utils.answer_key.strip_answers import is_answer, release_exercise, stub_source
 from course_utils.authoring.compare_outputs import outputs_alike
 from course_utils.authoring.execute import clean, execute
 from course_utils.authoring.generated_tables import write_counts, wrong_counts
 from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.sources import Source, canonical, load_source, read_source, verify_no_leak
-from course_utils.authoring.strip_answers import is_answer, release_exercise, stub_source
 from course_utils.authoring.timed_cells import IGNORED, take_busy, verify_measured
 from course_utils.authoring.widget_states import States, digest, states_path, states_text
 from course_utils.course import SOURCES, day_of, is_there, where_it_is

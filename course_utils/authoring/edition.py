@@ -24,9 +24,9 @@ from pathlib import Path
 import nbformat
 from markdown_it import MarkdownIt
 
+from course_utils.answer_key.key import COURSE, AnswerKey
+from course_utils.answer_key.strip_answers import is_given, is_setup, release_exercise, squeeze, telling_lines
 from course_utils.authoring import build
-from course_utils.authoring.answer_key import COURSE, Official
-from course_utils.authoring.strip_answers import is_given, is_setup, release_exercise, squeeze, telling_lines
 from course_utils.authoring.widget_states import states_path
 from course_utils.checks.judge.exercises import all_exercises, parameters
 from course_utils.checks.judge.judge import judge_of
@@ -59,12 +59,12 @@ LIBRARY = (  # files that may share lines with answers
 TARGETS = ("help", "lab", "model", "clean", "again")
 EXTRAS_LEFT_OUT = ("dev", "cards", "cluster", "site", "worksheets")
 TABLES_LEFT_OUT = ("project.urls", "project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
-NOT_HERE = ("answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")
+NOT_HERE = ("answer_key", "answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")
 HAND_IN = "Save this notebook and hand it in. It is graded on other inputs too.\n"
 MARKS = ("### BEGIN SOLUTION", "### END SOLUTION", "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
 
 
-def write_student_edition(folder: Path, days: list[int], course: Official = COURSE, note: str = "") -> None:
+def write_student_edition(folder: Path, days: list[int], course: AnswerKey = COURSE, note: str = "") -> None:
     """Write the student's edition of some days into an empty folder.
 
     Args:
@@ -143,7 +143,7 @@ class Traces:
     shared: int
 
 
-def find_traces(folder: Path, course: Official = COURSE, secrets: tuple[str, ...] = ()) -> Traces:
+def find_traces(folder: Path, course: AnswerKey = COURSE, secrets: tuple[str, ...] = ()) -> Traces:
     """Search every file of an edition for answers, hidden tests, their results and secrets.
 
     Args:
@@ -169,7 +169,7 @@ def find_traces(folder: Path, course: Official = COURSE, secrets: tuple[str, ...
     return Traces(tuple(faults), len(shared))
 
 
-def lines_of_answers(course: Official) -> Iterator[tuple[str, str]]:
+def lines_of_answers(course: AnswerKey) -> Iterator[tuple[str, str]]:
     """Yield each line by which an answer can be recognised, after the day and the grade_id of its exercise."""
     for _, path in notebook_paths(course.folder / SOLUTIONS):
         solution = nbformat.read(path, as_version=4)

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from course_utils import loader
-from course_utils.authoring.strip_answers import SETUP
+from course_utils.answer_key.strip_answers import SETUP
 from course_utils.checks.judge.duel_verdict import limits_told
 from course_utils.course import (
     DAYS,

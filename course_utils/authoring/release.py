@@ -23,8 +23,8 @@ from pathlib import Path
 
 import nbformat
 
+from course_utils.answer_key.key import COURSE, KEYS, AnswerKey, checks_of, keys_text, with_seed
 from course_utils.authoring import build
-from course_utils.authoring.answer_key import COURSE, KEYS, Official, checks_of, keys_text, with_seed
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.execute import execute
 from course_utils.checks.judge.exercises import days_with_exercises
@@ -60,7 +60,7 @@ def release(
     days: Iterable[int] = (),
     secret: bytes | None = None,
     progress: Callable[[str], None] = lambda doing: None,
-    course: Official = COURSE,
+    course: AnswerKey = COURSE,
     note: Path | None = None,
 ) -> Released:
     """Write the student's edition and the grader's bundle into the folder `out`.
@@ -166,7 +166,7 @@ def _known(days: Iterable[int]) -> list[int]:
     return wanted or known
 
 
-def _verify_no_trace(student: Path, course: Official, secret: bytes | None, seeds: Mapping) -> int:
+def _verify_no_trace(student: Path, course: AnswerKey, secret: bytes | None, seeds: Mapping) -> int:
     secrets = [seed for of_day in seeds.values() for seed in of_day.values()]
     secrets += [secret.decode("utf-8", "replace"), secret.hex()] if secret else []
     traces = find_traces(student, course, tuple(secrets))
@@ -178,7 +178,7 @@ def _verify_no_trace(student: Path, course: Official, secret: bytes | None, seed
 
 
 def _write_bundle(
-    folder: Path, days: list[int], seeds: Mapping, course: Official, progress: Callable[[str], None]
+    folder: Path, days: list[int], seeds: Mapping, course: AnswerKey, progress: Callable[[str], None]
 ) -> None:
     (folder / "solutions").mkdir(parents=True)
     for day in days:

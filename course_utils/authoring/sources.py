@@ -16,7 +16,7 @@ import jupytext
 import nbformat
 from jupytext.myst import MystMetadataParsingError, myst_to_notebook
 
-from course_utils.authoring.strip_answers import (
+from course_utils.answer_key.strip_answers import (
     HIDDEN,
     SETUP,
     SOLUTION,

@@ -20,8 +20,8 @@ from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.implementation import ONE_EXAMPLE
 from course_utils.checks.judge.judge import JOINT, judge_of
 from course_utils.checks.judge.lent import lent_functions
+from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for
-from course_utils.checks.judge.said import Said
 from course_utils.checks.judge.time_limit import Patience, tries_answers
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import (
@@ -47,7 +47,7 @@ _IDS: dict[tuple[int, str], str] = {}  # the id of a cell in its notebook, where
 
 
 class NotYet(Exception):
-    """Raised by `check` for an answer that does not pass, with what it `Said` or a text.
+    """Raised by `check` for an answer that does not pass, with a `CheckMessage` or a text.
 
     Jupyter shows only the message, without a traceback.
 
@@ -72,7 +72,7 @@ def checks_for(day: int) -> Callable[..., None]:
     KeyError for an unknown exercise.
     """
     last: dict[tuple[str, bool], tuple[int | None, str, Trace | str]] = {}  # cell, advice and example of the last check
-    stopped: dict[str, tuple[int, Said]] = {}  # for a stopped answer: number of cells run, and what was said
+    stopped: dict[str, tuple[int, CheckMessage]] = {}  # for a stopped answer: number of cells run, and what was said
     done: set[str] = set()  # exercises passed in this session
     _hear_of_cells()
 
@@ -86,49 +86,49 @@ def checks_for(day: int) -> Callable[..., None]:
 
     def examined(namespace: MutableMapping[str, Any], grade_id: str, hidden: bool, seed: str) -> None:
         if why := _not_run(day, grade_id, namespace):
-            raise _drawn(Said(day, grade_id, Verdict("error", 0.0, why)))
+            raise _drawn(CheckMessage(day, grade_id, Verdict("error", 0.0, why)))
         cells, (until, told) = _inputs(namespace), stopped.get(grade_id, (0, None))
         if told and until < len(cells) and all(str(cell).lstrip().startswith("check(") for cell in cells[until:]):
             raise _drawn(replace(told, note=SAME_ANSWER))
         evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
         if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
-        said = Said(day, grade_id, verdict, hidden, note=_elsewhere(day, grade_id, namespace, verdict))
-        advice, cell = said.advice(), _cell_number(day, grade_id, namespace)
+        message = CheckMessage(day, grade_id, verdict, hidden, note=_elsewhere(day, grade_id, namespace, verdict))
+        advice, cell = message.advice(), _cell_number(day, grade_id, namespace)
         same = cell is not None and last.get((grade_id, hidden), ())[:2] == (cell, advice)
         found = last[grade_id, hidden][2] if same else ""
         if not same and not hidden:
             found = _example(day, grade_id, namespace, verdict)
         last[grade_id, hidden] = cell, advice, found
         if verdict.status == "timeout":
-            stopped[grade_id] = len(cells), said
-        note = SAME_ANSWER if same else said.note
-        said = stage_first(replace(said, example=_tell(day, grade_id, found), note=note))
-        failed = _drawn(said) if evidence is None or verdict.status != "passed" else None
+            stopped[grade_id] = len(cells), message
+        note = SAME_ANSWER if same else message.note
+        message = stage_first(replace(message, example=_tell(day, grade_id, found), note=note))
+        failed = _drawn(message) if evidence is None or verdict.status != "passed" else None
         if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
             _show_board(day, grade_id, verdict)
         if isinstance(found, Trace) and found.calls:
             _show_trace(day, grade_id, found)
         if failed is not None or evidence is None:
             done.discard(grade_id)
-            raise failed or NotYet(said)
+            raise failed or NotYet(message)
         if not hidden:
             done.add(grade_id)
-        _show_passed(said, evidence, done)
+        _show_passed(message, evidence, done)
 
     return check
 
 
-def _show_passed(said: Said, evidence: Evidence, done: Collection[str]) -> None:
+def _show_passed(message: CheckMessage, evidence: Evidence, done: Collection[str]) -> None:
     """Show the card of an answer that passes, with its evidence, and what has been done in this session."""
     from IPython.display import display
 
     from course_utils.views.passed import passed
 
-    data = {MIME: as_line(evidence), "text/plain": str(said), "text/html": said.as_html()}
-    display(data, raw=True, metadata={"course": {"hidden": said.hidden}})
-    if not said.hidden:
-        display(passed(said.day, said.exercise, done), raw=True, metadata={"course": {"hidden": True}})
+    data = {MIME: as_line(evidence), "text/plain": str(message), "text/html": message.as_html()}
+    display(data, raw=True, metadata={"course": {"hidden": message.hidden}})
+    if not message.hidden:
+        display(passed(message.day, message.exercise, done), raw=True, metadata={"course": {"hidden": True}})
 
 
 def _how_far(duel: bool) -> str:
@@ -137,28 +137,28 @@ def _how_far(duel: bool) -> str:
     return f"{'implementation' if duel else 'step'} {number} of {of}" if of else ""
 
 
-def stage_first(said: Said) -> Said:
+def stage_first(message: CheckMessage) -> CheckMessage:
     """Begin with the stage at which the results part, which the example tells, where no known mistake is named."""
-    known = {mistake.name for mistake in all_exercises(said.day)[said.exercise].mistakes}
-    lines = said.example.splitlines()
+    known = {mistake.name for mistake in all_exercises(message.day)[message.exercise].mistakes}
+    lines = message.example.splitlines()
     stage = next((line for line in lines if line.startswith(STAGE)), "")
-    if not stage or known.intersection((said.verdict.misconception or "").split(JOINT)):
-        return said
+    if not stage or known.intersection((message.verdict.misconception or "").split(JOINT)):
+        return message
     where = f"On the smallest input below, your numbers and the right ones {stage.removeprefix('They ')}"
-    message = f"{where} {said.verdict.message}"
-    verdict = replace(said.verdict, message=message)
-    return replace(said, verdict=verdict, example="\n".join(line for line in lines if line != stage))
+    text = f"{where} {message.verdict.message}"
+    verdict = replace(message.verdict, message=text)
+    return replace(message, verdict=verdict, example="\n".join(line for line in lines if line != stage))
 
 
-def _drawn(said: Said) -> NotYet:
+def _drawn(message: CheckMessage) -> NotYet:
     """Draw the card of a verdict where there is a notebook, and return the error to raise."""
-    failed = NotYet(said)
+    failed = NotYet(message)
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
         from IPython.display import display
 
         hidden = {"course": {"hidden": True}}  # a student's edition does not keep it
-        display({"text/plain": str(said), "text/html": said.as_html()}, raw=True, metadata=hidden)
-        failed.drawn = said.exercise
+        display({"text/plain": str(message), "text/html": message.as_html()}, raw=True, metadata=hidden)
+        failed.drawn = message.exercise
     return failed
 
 
@@ -290,8 +290,8 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             with Patience() as patience:
                 _run_afresh(found.source, fresh)
-            if patience.said:
-                return f"run afresh, the cells that it uses do not end in time. {patience.said}"
+            if patience.message:
+                return f"run afresh, the cells that it uses do not end in time. {patience.message}"
             verdict = _examine(day, grade_id, fresh, hidden=False, seed="")[1]
     except Exception as error:
         return f"run afresh, its cells raise {type(error).__name__}: {error}"
@@ -334,9 +334,9 @@ def _keep_cell(result: Any) -> None:
     if error is None:
         return
     lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(each.filename)]
-    said = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else say_error(error)
+    message = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else say_error(error)
     line = 0 if result.error_before_exec or not lines else lines[0] or 0
-    _FAILED[result.execution_count, result.info.raw_cell.rstrip()] = said, line
+    _FAILED[result.execution_count, result.info.raw_cell.rstrip()] = message, line
 
 
 def _not_run(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
@@ -362,8 +362,8 @@ def _try(
     """Return the evidence and the verdict for an answer, without a second try."""
     with Patience() as patience:
         evidence = evidence_for(day, grade_id, namespace, hidden=hidden, seed=seed)
-    if patience.said:
-        return None, Verdict("timeout", 0.0, patience.said)
+    if patience.message:
+        return None, Verdict("timeout", 0.0, patience.message)
     return evidence, judge_of(day, grade_id, seed).judge(evidence)
 
 

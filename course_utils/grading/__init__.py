@@ -4,4 +4,4 @@
 `course grade` asks for, `classroom` distributes the submissions, `grade` grades one submission, `plugin` one notebook.
 """
 
-from course_utils import authoring as authoring  # first, because it spares later imports of nbformat a slow one
+from course_utils import answer_key as answer_key  # first, because it spares later imports of nbformat a slow one

@@ -134,5 +134,5 @@ class ClassRun:
         graded = replace(graded, alike=longer_code(graded.answers))
         self.graded[submission.place] = replace(graded, answers={})
         if self.settings.out:
-            write_feedback(graded, self.settings.official, self.settings.out)
+            write_feedback(graded, self.settings.answer_key, self.settings.out)
         self.watcher.on_graded(graded)

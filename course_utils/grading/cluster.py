@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from course_utils.authoring.answer_key import KEYS, Official, keys_text
+from course_utils.answer_key.key import KEYS, AnswerKey, keys_text
 from course_utils.errors import CourseError, one_line
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Graded, Settings
@@ -27,16 +27,16 @@ from course_utils.grading.workers import FATAL, Finished, as_unreadable, grade_s
 from course_utils.time_limits import CONNECT_SECONDS, DISCONNECT_SECONDS, WORKERLESS_SECONDS
 
 TRIES = 3  # how often a submission is tried if its workers die
-MOST_UNPACKED = 8  # official sides that a worker keeps: one per day of a class, and one of all days
+MOST_UNPACKED = 8  # answer keys that a worker keeps: one per day of a class, and one of all days
 
 
 @dataclass(frozen=True)
-class OfficialParcel:
-    """The official side of some days, packed for a worker.
+class AnswerKeyParcel:
+    """The answer key of some days, packed for a worker.
 
     Attributes:
         files: Contents by file name.
-        digests: The sender's `Official.digest` of each day.
+        digests: The sender's `AnswerKey.digest` of each day.
         package: The sender's version of the course.
     """
 
@@ -65,8 +65,8 @@ def grade_there(queue: Iterator[Submission], settings: Settings, address: str) -
     waiting, deaths = deque(islice(queue, 1)), Counter[int]()
     if not waiting:
         return
-    parcel_of = cache(lambda day: official_parcel(settings.official, day))
-    plain = replace(settings, official=Official(Path()), log="", out=None)  # workers cannot write a log here
+    parcel_of = cache(lambda day: answer_key_parcel(settings.answer_key, day))
+    plain = replace(settings, answer_key=AnswerKey(Path()), log="", out=None)  # workers cannot write a log here
     with _connected(address) as cluster:
         while waiting or cluster.running:
             for worker in cluster.idle():
@@ -102,7 +102,7 @@ class Cluster:
             raise CourseError(f"{self.address}: the scheduler has no workers; start one: dask worker {self.address}")
         return sorted(workers - {worker for worker, _ in self.running.values()})
 
-    def give(self, worker: str, submission: Submission, parcel: OfficialParcel, settings: Settings) -> None:
+    def give(self, worker: str, submission: Submission, parcel: AnswerKeyParcel, settings: Settings) -> None:
         """Start grading a submission on a worker."""
         with self._talking(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the size of what is sent
@@ -165,47 +165,47 @@ def _connected(address: str) -> Iterator[Cluster]:
         client.close(timeout=DISCONNECT_SECONDS)
 
 
-def official_parcel(official: Official, day: int | None) -> OfficialParcel:
-    """Pack the official side of a day, or of every day for None, for a machine that has only the package."""
-    days = official.days() if day is None else [day]
-    files = {official.path(each).name: official.path(each).read_bytes() for each in days}
-    seeds = {str(each): dict(official.seeds(each)) for each in days}
-    digests = {each: official.digest(each) for each in days}
-    return OfficialParcel(files | {KEYS: keys_text(seeds).encode()}, digests, version("course_utils"))
+def answer_key_parcel(answer_key: AnswerKey, day: int | None) -> AnswerKeyParcel:
+    """Pack the answer key of a day, or of every day for None, for a machine that has only the package."""
+    days = answer_key.days() if day is None else [day]
+    files = {answer_key.path(each).name: answer_key.path(each).read_bytes() for each in days}
+    seeds = {str(each): dict(answer_key.seeds(each)) for each in days}
+    digests = {each: answer_key.digest(each) for each in days}
+    return AnswerKeyParcel(files | {KEYS: keys_text(seeds).encode()}, digests, version("course_utils"))
 
 
-def grade_parcel(submission: Submission, parcel: OfficialParcel, settings: Settings) -> Graded:
+def grade_parcel(submission: Submission, parcel: AnswerKeyParcel, settings: Settings) -> Graded:
     """Grade a submission; a Dask worker runs this function.
 
     Raises:
         CourseError: If the worker's course is not the same as the sender's.
     """
     with _AT_WORK:
-        official = _unpack(parcel)
-        return grade_safely(submission, replace(settings, official=official))
+        answer_key = _unpack(parcel)
+        return grade_safely(submission, replace(settings, answer_key=answer_key))
 
 
 _AT_WORK = threading.Lock()  # one at a time, because grading redirects sys.stdout
 _UNPACKED: dict[tuple, tempfile.TemporaryDirectory] = {}
 
 
-def _unpack(parcel: OfficialParcel) -> Official:
-    """Write the official side into a temporary folder, once; it is deleted after MOST_UNPACKED newer ones."""
+def _unpack(parcel: AnswerKeyParcel) -> AnswerKey:
+    """Write the answer key into a temporary folder, once; it is deleted after MOST_UNPACKED newer ones."""
     if parcel.package != version("course_utils"):
         raise CourseError(_other_course(f"course_utils {version('course_utils')}, not {parcel.package}"))
     known = tuple(parcel.digests.items())
     if known not in _UNPACKED:
-        folder = tempfile.TemporaryDirectory(prefix="course_official_")
+        folder = tempfile.TemporaryDirectory(prefix="course_answer_key_")
         Path(folder.name, "solutions").mkdir()
         for name, data in parcel.files.items():
             Path(folder.name, name if name == KEYS else f"solutions/{name}").write_bytes(data)
-        official = Official(Path(folder.name))
-        if any(official.digest(day) != digest for day, digest in parcel.digests.items()):
+        answer_key = AnswerKey(Path(folder.name))
+        if any(answer_key.digest(day) != digest for day, digest in parcel.digests.items()):
             raise CourseError(_other_course("other checks or another grader"))
         _UNPACKED[known] = folder
         while len(_UNPACKED) > MOST_UNPACKED:
             _UNPACKED.pop(next(iter(_UNPACKED))).cleanup()
-    return Official(Path(_UNPACKED[known].name))
+    return AnswerKey(Path(_UNPACKED[known].name))
 
 
 def _other_course(what: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_utils.authoring.answer_key import Question, checks_of
+from course_utils.answer_key.key import Question, checks_of
 from course_utils.checks.judge.cells import LARGEST_CELL
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.checks.judge.verdict import Verdict
@@ -62,15 +62,15 @@ def grade_submission(
         CourseError: If there are no exercises for the day.
     """
     settings, began = settings or Settings(), time.monotonic()
-    official, day, questions = settings.official, submission.day, list[Question]()
+    answer_key, day, questions = settings.answer_key, submission.day, list[Question]()
     student, notebook, lms_id = submission.student, submission.name, submission.lms_id
     try:
         if day is not None:
-            questions = official.questions(day)
+            questions = answer_key.questions(day)
         data = submission.read()
-        day = day_in_cells(data, notebook, official) if day is None else day
-        questions = official.questions(day)
-        answers = read_answers(data, notebook, questions, official.given_names(day))
+        day = day_in_cells(data, notebook, answer_key) if day is None else day
+        questions = answer_key.questions(day)
+        answers = read_answers(data, notebook, questions, answer_key.given_names(day))
     except Unreadable as why:
         full = sum(question.points for question in questions)
         return Graded(student, notebook, day, "unreadable", 0.0, full, _since(began), message=str(why), lms_id=lms_id)
@@ -116,7 +116,7 @@ def run_notebook(
         The results by grade_id.
     """
     plugin = GradePlugin(submission, settings, settled, on_result)
-    checks = checks_of(plugin.official)
+    checks = checks_of(plugin.answer_key)
     if settled.keys() >= checks.keys():
         return {grade_id: _unrun(checks[grade_id], grade_id, verdict) for grade_id, verdict in settled.items()}
     with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _quiet():

@@ -26,7 +26,7 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
-from course_utils.authoring.answer_key import check_parts, checks_of, given_cells, reference_answers, with_seed
+from course_utils.answer_key.key import check_parts, checks_of, given_cells, reference_answers, with_seed
 from course_utils.checks.judge.cells import used_names
 from course_utils.checks.judge.duel_server import Arena
 from course_utils.checks.judge.exercises import all_exercises
@@ -73,7 +73,7 @@ class GradePlugin:
             raise CourseError(f"{submission.name}: its day is not known")
         self.submission, self.settings, self.settled, self.on_result = submission, settings, settled, on_result
         self.day, self.answers = submission.day, submission.answers
-        self.official, self.seeds = settings.official.notebook(self.day), settings.official.seeds(self.day)
+        self.answer_key, self.seeds = settings.answer_key.notebook(self.day), settings.answer_key.seeds(self.day)
         self.results: dict[str, Result] = {}
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GradedNotebook | None:
@@ -153,11 +153,11 @@ class GradedNotebook(IPyNbFile):
 
     def collect(self) -> Iterator[IPyNbCell]:
         """Yield the given cells, then the exercises; an exercise is its answer cell and its check cell together."""
-        for number, cell in enumerate(given_cells(self.plugin.official)):
+        for number, cell in enumerate(given_cells(self.plugin.answer_key)):
             yield GivenCell.from_parent(
                 self, name=f"given {number}", cell_num=number, cell=cell, options=defaultdict(bool)
             )
-        for number, (grade_id, cell) in enumerate(checks_of(self.plugin.official).items()):
+        for number, (grade_id, cell) in enumerate(checks_of(self.plugin.answer_key).items()):
             options = defaultdict(bool, check=True)
             exercise = ExerciseCell.from_parent(self, name=grade_id, cell_num=number, cell=cell, options=options)
             exercise.parts = list(check_parts(cell))
@@ -208,7 +208,7 @@ class GradedNotebook(IPyNbFile):
             lent: Take the reference for every declared answer.
         """
         plugin, uses = self.plugin, all_exercises(self.plugin.day)[grade_id].uses
-        references = reference_answers(plugin.official)
+        references = reference_answers(plugin.answer_key)
         defined = {each: set(find_ladder(plugin.day, each).names) for each in self.harmless if each != grade_id}
         passed = {} if lent else self.passed
         needed = {each: passed.get(each, references[each]) for each in uses}
@@ -250,13 +250,13 @@ class GradedNotebook(IPyNbFile):
             answers = needed | self.passed if only is None else only
             kernel = self.launch()
             self.held.begin(kernel, lent)
-            for cell in given_cells(self.plugin.official):
+            for cell in given_cells(self.plugin.answer_key):
                 kernel.run(cell.source, given=True)
         else:
             kernel.granted = self.left()
             answers = needed if self.held.lent else {}
         for each in (
-            each for each in reference_answers(self.plugin.official) if each in answers.keys() - self.held.ran
+            each for each in reference_answers(self.plugin.answer_key) if each in answers.keys() - self.held.ran
         ):
             kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
             self.held.ran.add(each)

@@ -12,8 +12,8 @@ from dataclasses import replace
 from course_utils.checks.judge.judge import UNKNOWN_NAME
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN
-from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Evidence, ForbiddenCall, Outcome
+from course_utils.checks.kernel.result_numbers import NOTHING
 
 LENT = "<lent>"  # file name of lent code, whose source the kernel does not have
 LEFT_OUT = "(its text is not shown)"

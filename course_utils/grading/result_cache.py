@@ -49,18 +49,18 @@ class KeptResults:
 
 
 def result_key(data: bytes, day: int | None, settings: Settings) -> str:
-    """Return a hash of what decides a result: the submission, the official side of its day, the limits and the time.
+    """Return a hash of what decides a result: the submission, the answer key of its day, the limits and the time.
 
     Args:
         data: The submitted file.
-        day: None if only the cells tell it; then the official side of every day counts.
+        day: None if only the cells tell it; then the answer key of every day counts.
 
     Raises:
         CourseError: If there are no exercises for the day.
     """
-    days = settings.official.days() if day is None else [day]
-    official = {each: settings.official.digest(each) for each in days}
-    decisive = [hashlib.sha256(data).hexdigest(), day, official, asdict(settings.limits), settings.seconds]
+    days = settings.answer_key.days() if day is None else [day]
+    answer_key = {each: settings.answer_key.digest(each) for each in days}
+    decisive = [hashlib.sha256(data).hexdigest(), day, answer_key, asdict(settings.limits), settings.seconds]
     return hashlib.sha256(json.dumps(decisive).encode()).hexdigest()
 
 

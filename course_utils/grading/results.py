@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from course_utils.authoring.answer_key import COURSE, Official
+from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.sandbox.limits import Limits, Start
 from course_utils.time_limits import NOTEBOOK_SECONDS, WORKER_SECONDS
 
@@ -16,7 +16,7 @@ class Settings:
     """How to grade.
 
     Attributes:
-        official: The questions and right answers: the course's own, or a grader's bundle.
+        answer_key: The questions and right answers: the course's own, or a grader's bundle.
         limits: Limits of each kernel.
         seconds: Seconds of work for a whole notebook.
         start: How kernels start, and how far they are confined.
@@ -29,7 +29,7 @@ class Settings:
         work: Seconds of a worker's processor time for one submission, beside its kernels; most take one.
     """
 
-    official: Official = COURSE
+    answer_key: AnswerKey = COURSE
     limits: Limits = field(default_factory=Limits)
     seconds: float = NOTEBOOK_SECONDS
     start: Start = field(default_factory=Start)

@@ -10,14 +10,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
 from course_utils.errors import CourseError, TooFewPoints, Unreadable, one_line
 from course_utils.grading.classroom import ClassResult
 from course_utils.grading.intake.collect import Found, collect
 from course_utils.grading.intake.late import with_lateness
-from course_utils.grading.progress_bar import MOST_TABLES, watch_class
+from course_utils.grading.live_display import MOST_TABLES, watch_class
 from course_utils.grading.reports.gradebook import Filled
-from course_utils.grading.reports.progress import is_alone, note_progress, own_exercises, show_outcome
+from course_utils.grading.reports.learner_record import is_alone, note_progress, own_exercises, show_outcome
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
 from course_utils.grading.results import Graded, Settings
 from course_utils.sandbox.confinement import open_kernels
@@ -61,10 +61,10 @@ def run(
 
 def _verified(paths: Sequence[Path], settings: Settings, day: int | None, gradebook: Path | None) -> Settings:
     """Return the settings with the log started. Raises CourseError for wrong arguments before anything is read."""
-    official, start = settings.official, settings.start
-    if official is not COURSE and not official.days():
+    answer_key, start = settings.answer_key, settings.start
+    if answer_key is not COURSE and not answer_key.days():
         raise CourseError(
-            f"{official.folder}: not a grader's bundle; give the folder `grader` that `course release` wrote"
+            f"{answer_key.folder}: not a grader's bundle; give the folder `grader` that `course release` wrote"
         )
     named = [path for path in paths if path.suffix.lower() == ".zip"]
     for path in [*named, *([gradebook] if gradebook else [])]:
@@ -73,7 +73,7 @@ def _verified(paths: Sequence[Path], settings: Settings, day: int | None, gradeb
     if start == Start("full", warm=False) and not settings.dask:
         open_kernels("full", warm=False).close()  # raises here, not for each kernel
     if day is not None:
-        official.path(day)  # raises if there is no such day
+        answer_key.path(day)  # raises if there is no such day
     if settings.out:
         open_folder(settings.out)
     return replace(settings, log=begin_log(Path(settings.log))) if settings.log else settings
@@ -95,11 +95,11 @@ def _find(paths: Sequence[Path], day: int | None) -> Found:
 
 
 def _learner(submissions: Found, settings: Settings, gradebook: Path | None) -> tuple[dict[str, str], bool]:
-    """Return the learner's own exercises, and whether all submissions are one learner's: see `reports.progress`."""
+    """Return the learner's own exercises, and whether all submissions are one learner's: see `learner_record`."""
     if settings.out is None:
         return {}, False
     paths = [each.path for each in submissions]
-    alone = settings.official is COURSE and not gradebook and is_alone(paths, settings.out)
+    alone = settings.answer_key is COURSE and not gradebook and is_alone(paths, settings.out)
     return own_exercises(paths, settings.out), alone
 
 
@@ -107,16 +107,16 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
     """Write the reports, the gradebook and the learner's progress, and print where they are."""
     if result.confinement and not result.confinement.full:
         _say(str(result.confinement))
-    graded, out, official = result.graded, settings.out, settings.official
+    graded, out, answer_key = result.graded, settings.out, settings.answer_key
     if out is None:
         return
     filled = None
     try:
-        filled = write_gradebook(gradebook, graded, out, official=official) if gradebook else None
+        filled = write_gradebook(gradebook, graded, out, answer_key=answer_key) if gradebook else None
     finally:  # grading may have taken an hour: whatever is wrong with the gradebook, its reports are written
         graded = with_lateness(graded, filled.late) if filled else graded
         notes, linked = result.notes, bool(own)
-        old = write_reports(graded, out, notes=notes, filled=filled, official=official, alone=alone, linked=linked)
+        old = write_reports(graded, out, notes=notes, filled=filled, answer_key=answer_key, alone=alone, linked=linked)
         print(f"reports are in {out}")
     if filled:
         _tell_filled(filled, out)

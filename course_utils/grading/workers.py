@@ -74,7 +74,7 @@ def as_unreadable(submission: Submission, settings: Settings, why: str) -> Grade
     """Return the result of a submission that cannot be graded. Its day is None if that day has no exercises."""
     day, full = submission.day, 0.0
     try:
-        full = sum(question.points for question in settings.official.questions(day)) if day is not None else 0.0
+        full = sum(question.points for question in settings.answer_key.questions(day)) if day is not None else 0.0
     except CourseError:
         day = None
     about = (submission.student, submission.name, day, "unreadable", 0.0, full, 0.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.authoring.notebooks import dump, read_notebook
-from course_utils.authoring.strip_answers import release_exercise
 from course_utils.course import where_it_is
 from course_utils.errors import CourseError
 from course_utils.files import keep_copy, write_all

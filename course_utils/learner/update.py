@@ -18,9 +18,9 @@ from pathlib import Path
 
 import nbformat
 
-from course_utils.authoring.answer_key import Official
+from course_utils.answer_key.key import AnswerKey
+from course_utils.answer_key.strip_answers import is_answer
 from course_utils.authoring.notebooks import dump
-from course_utils.authoring.strip_answers import is_answer
 from course_utils.course import IN_CHECKOUT, day_of, where_it_is
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.files import keep_copy, write_all
@@ -135,7 +135,7 @@ def _plan(git: _Git, name: str, base: str, new: str) -> _Plan:
     if mine == theirs or _only_opened(mine, git.content(base, name)):
         return _Plan(name, path, same=True)
     if theirs and path.parent == git.root / "exercises" and path.suffix == ".ipynb":
-        return _with_answers(_Plan(name, path), mine, theirs, Official(git.root))
+        return _with_answers(_Plan(name, path), mine, theirs, AnswerKey(git.root))
     return _Plan(name, path)
 
 
@@ -149,13 +149,13 @@ def _only_opened(mine: bytes, given: bytes) -> bool:
     return written[0] == written[1]
 
 
-def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, official: Official) -> _Plan:
+def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, answer_key: AnswerKey) -> _Plan:
     """Return the plan with the learner's answers in the new notebook; the same plan when there are no answers."""
     day = day_of(plan.path.name)
     if day is None:
         return plan
     try:
-        answers = read_answers(mine, plan.name, official.questions(day), official.given_names(day))
+        answers = read_answers(mine, plan.name, answer_key.questions(day), answer_key.given_names(day))
         fresh = nbformat.reads(theirs.decode(), as_version=4)
     except (Unreadable, CourseError, ValueError, KeyError, TypeError, AttributeError):
         return plan

@@ -113,8 +113,8 @@ def _row(slot: Slot, folder: Path) -> Row:
         with _listening(interrupts):
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), Patience() as patience:
                 _run(source, namespace)
-            if patience.said:
-                return Row(slot, None, patience.said)
+            if patience.message:
+                return Row(slot, None, patience.message)
             if slot.name not in namespace:
                 return Row(slot, None, f"its cell runs, and does not define {slot.name}")
             verdict = examine(slot.day, slot.grade_id, namespace)[1]

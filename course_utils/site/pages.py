@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.authoring.strip_answers import is_setup
+from course_utils.answer_key.strip_answers import is_setup
 from course_utils.authoring.widget_states import States
 from course_utils.course import EXERCISES, is_published
 from course_utils.site.widgets import placed

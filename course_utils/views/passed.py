@@ -9,7 +9,7 @@ from typing import Any
 
 from course_utils.course import IN_CHECKOUT
 from course_utils.progress import Exercise, exercises_of
-from course_utils.views.card import framed
+from course_utils.views.verdict_card import framed
 
 
 def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ import pytest
 from in_process import course as course_command
 
 from course_utils import course as days_of_the_course
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.authoring import build as building
 from course_utils.authoring.sources import canonical, load_source
-from course_utils.authoring.strip_answers import release_exercise
 from course_utils.errors import CourseError, SourceError
 from course_utils.files import code_in
 from course_utils.loader import PACKAGE
@@ -50,7 +50,7 @@ x
 ```{code-cell} ipython3
 :tags: [raises-exception]
 
-from course_utils.authoring.strip_answers import find_regions
+from course_utils.answer_key.strip_answers import find_regions
 
 find_regions("### END SOLUTION")
 ```

@@ -22,16 +22,16 @@ from markdown_it import MarkdownIt
 from typer.testing import CliRunner
 from variants import RIGHT, SLOW, WRONG
 
+from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.authoring import edition as student_edition
 from course_utils.authoring import release as class_release
-from course_utils.authoring.answer_key import COURSE, Official
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.release import class_seeds, hidden_outputs, read_secret, release
 from course_utils.checks.interactive import examine
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for
-from course_utils.checks.judge.said import Said
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.outcome import MIME, as_json, evidence_of
 from course_utils.cli import app
@@ -126,7 +126,7 @@ def test_on_the_hidden_inputs_of_any_seed_right_answers_pass_and_wrong_ones_do_n
 def test_a_notebook_is_graded_with_the_seeds_of_its_bundle_and_no_others(out, monkeypatch):
     seen = []
     monkeypatch.setattr(pytest, "main", lambda options, plugins: seen.append(plugins[0].seeds))
-    bundle = Official(out / "grader")
+    bundle = AnswerKey(out / "grader")
     for official in (bundle, COURSE):
         grade_notebook(COURSE.path(1), settings=Settings(official))
     assert seen == [bundle.seeds(1), {}] and seen[0]["scores"]
@@ -370,7 +370,7 @@ def test_a_check_in_the_students_notebook_advises_and_lends_an_earlier_answer(to
         e = [2.718281828459045**x for x in row]
         return [x / sum(e) for x in e]
 
-    own = str(Said(1, "softmax_row", examine(1, "softmax_row", {"softmax_row": softmax_row})[1]))
+    own = str(CheckMessage(1, "softmax_row", examine(1, "softmax_row", {"softmax_row": softmax_row})[1]))
     assert softmax.startswith(f"{own}\n\nThe smallest input found on which it is wrong (3 numbers):\n")
     assert "Subtract max(row)" in " ".join(softmax.split())
     assert attention == scores == "passed"
@@ -424,7 +424,7 @@ def full_project():
 
 
 def test_only_what_comes_of_hidden_inputs_differs_in_the_bundle(out):
-    public, seeded = (nbformat.read(official.path(1), as_version=4) for official in (COURSE, Official(out / "grader")))
+    public, seeded = (nbformat.read(official.path(1), as_version=4) for official in (COURSE, AnswerKey(out / "grader")))
     changed = 0
     for cell, other in zip(public.cells, seeded.cells, strict=True):
         for output, again in zip(hidden_outputs(cell), hidden_outputs(other), strict=True):
@@ -455,7 +455,7 @@ def test_a_class_is_graded_on_its_own_hidden_inputs(out, tmp_path):
     shutil.copytree(bundle, unseeded)
     (unseeded / "keys.json").unlink()
     same = sum(exercise.points for grade_id, exercise in all_exercises(1).items() if not is_drawn(grade_id))
-    assert grade_notebook(COURSE.path(1), settings=Settings(Official(unseeded))).score == same
+    assert grade_notebook(COURSE.path(1), settings=Settings(AnswerKey(unseeded))).score == same
 
 
 @pytest.mark.parametrize(("keys", "edition"), [({}, "unknown"), ({"edition": "9.9.9"}, "9.9.9")])
@@ -470,7 +470,7 @@ def test_a_bundle_of_another_edition_is_refused_with_what_to_do(keys, edition, t
 
 @pytest.mark.parametrize("name", ["the keys of hidden inputs", "the keys of hidden inputs in numbers"])
 def test_no_key_and_no_hidden_input_of_a_class_comes_back_to_a_student(name, out, tmp_path):
-    bundle = Official(out / "grader")
+    bundle = AnswerKey(out / "grader")
     entry, seeds = CORPUS[name], bundle.seeds(1)
     graded = grade_submission(write_entry(entry, tmp_path), Settings(bundle))
     assert verdicts(record_of(graded)) == entry.deserves
@@ -494,7 +494,7 @@ def softmax_row(row):
 
 
 def test_in_a_class_an_error_is_quoted_and_no_key_is_there_yet(out, tmp_path):
-    bundle = Official(out / "grader")
+    bundle = AnswerKey(out / "grader")
     slips = {"softmax_row": FIRST_LOOK, "self_attention": "def self_attention(x, *W):\n    raise ValueError('mine')"}
     graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(bundle))
     said = {each.id: each.message for each in graded.exercises if each.status not in ("passed", "missing")}
@@ -511,7 +511,7 @@ def test_what_fails_in_a_class_and_holds_alone_is_said_to_be_unsteady(out, tmp_p
         "softmax_row": keeps + "    e = [math.exp(x - max(row)) for x in row]\n    return [x / sum(e) for x in e]",
         "scale_scores": late + "    return [[s / math.sqrt(d_k) for s in row] for row in S]",
     }
-    graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(Official(out / "grader")))
+    graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(AnswerKey(out / "grader")))
     failed = [(each.id, each.message) for each in graded.exercises if each.status not in ("passed", "missing")]
     assert failed == [("scale_scores", UNSTEADY)]
 
@@ -519,7 +519,7 @@ def test_what_fails_in_a_class_and_holds_alone_is_said_to_be_unsteady(out, tmp_p
 def test_a_bundle_of_one_day_grades_a_notebook_whose_name_tells_none(out, tmp_path):
     path = tmp_path / "ada.ipynb"
     shutil.copy(out / "student" / "exercises" / LESSON, path)
-    bundle = Official(out / "grader")
+    bundle = AnswerKey(out / "grader")
     (graded,) = grade_class(collect([path]), Settings(bundle)).graded
     assert (bundle.days(), graded.day, graded.status, graded.max_score) == ([1], 1, "failed", 31)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
 from course_utils.grading.reports.feedback import write_feedback
 from course_utils.grading.results import Graded, Result
 

@@ -5,7 +5,7 @@ from of_letters import of_letters
 
 from course_utils.views import HeadExplorer, palette
 from course_utils.views.shared.heads import head_name
-from course_utils.views.shared.numbers import short
+from course_utils.views.shared.number_text import short
 
 CELLS = [
     """

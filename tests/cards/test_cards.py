@@ -18,7 +18,7 @@ import nbformat
 import pytest
 
 from course_utils import loader
-from course_utils.authoring.strip_answers import squeeze, telling_lines
+from course_utils.answer_key.strip_answers import squeeze, telling_lines
 from course_utils.cards import KINDS, NoCards, all_cards, collect, make_cards
 from course_utils.cards.card import Card, literal
 from course_utils.cards.deck import as_apkg

@@ -20,14 +20,14 @@ from course_utils.checks.interactive import examine
 from course_utils.checks.judge.exercise import Exercise, Mistake
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for, rungs_of
-from course_utils.checks.judge.said import Said
 from course_utils.checks.judge.verdict import Tolerance, close
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.numbers import Numbers, as_numbers, boolean
 from course_utils.checks.kernel.outcome import MIME, as_json, as_line, evidence_of, read
+from course_utils.checks.kernel.result_numbers import Numbers, as_numbers, boolean
 
 for day in days_with_exercises():
     import_module(f"variants.day{day}")  # registers its answers
@@ -673,7 +673,7 @@ def test_an_unknown_exercise_says_which_there_are():
 
 def test_the_report_gives_the_points():
     evidence = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.1, 0.2, 0.7]})
-    text = str(Said(1, "by_hand_three", judge_of(1, "by_hand_three").judge(evidence)))
+    text = str(CheckMessage(1, "by_hand_three", judge_of(1, "by_hand_three").judge(evidence)))
     assert "not yet, 1 of 2 points" in text
 
 
@@ -682,7 +682,7 @@ def test_the_diagnosis_comes_before_the_rungs_and_breaks_between_words():
         return [math.exp(x) / sum(map(math.exp, row)) for x in row]
 
     verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": softmax_row}))
-    points, diagnosis, rungs = str(Said(1, "softmax_row", verdict)).split("\n\n")
+    points, diagnosis, rungs = str(CheckMessage(1, "softmax_row", verdict)).split("\n\n")
     assert points == "softmax_row: not yet, 0 of 2 points (10 of 15 steps hold)"
     assert diagnosis.split() == verdict.message.split()
     assert max(map(len, diagnosis.splitlines())) <= 88

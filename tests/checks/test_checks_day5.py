@@ -20,7 +20,7 @@ from course_utils.checks.interactive import examine
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
-from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.costs import memory, roofline
 from course_utils.days.day5.given.ladders import (
     TinyModel,

@@ -24,7 +24,7 @@ from course_utils.attention import tiled, traffic
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
-from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.days.day6.given import ladders as inputs
 from course_utils.days.day6.given import triton_emulation as launching
 from course_utils.days.shared.given import call_spy as watching

@@ -18,11 +18,11 @@ from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.promise_verdict import FORGED, LARGEST, first_broken
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
-from course_utils.checks.kernel.numbers import BadResult
 from course_utils.checks.kernel.outcome import as_json, read
 from course_utils.checks.kernel.promises import ANY_ORDER, drawn_calls
+from course_utils.checks.kernel.result_numbers import BadResult
+from course_utils.days.day7.given.drawn_calls import ALLOCATOR, PREFIXES, SCHEDULER, admitted, place_of_a_token, planned
 from course_utils.days.day7.given.ladders import allocator_calls, prefix_calls, scheduler_calls
-from course_utils.days.day7.given.machines import ALLOCATOR, PREFIXES, SCHEDULER, admitted, place_of_a_token, planned
 
 MACHINES = [grade_id for grade_id, ladder in all_ladders(7).items() if ladder.machine]
 SOURCE = Path(__file__).parents[2] / "sources" / "exercises" / "day7_serving.md"

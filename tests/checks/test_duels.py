@@ -18,7 +18,6 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import calls_of, evidence_for, implementations, shown, unseen
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder, gather, outcome_of, verdict_of
 from course_utils.checks.kernel.ladder import Rung
-from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import Evidence, Outcome
 from course_utils.checks.kernel.remote import (
     MOST_CALLS,
@@ -31,6 +30,7 @@ from course_utils.checks.kernel.remote import (
     ask_for_all,
     serve,
 )
+from course_utils.checks.kernel.result_numbers import Numbers
 from course_utils.course import ROOT
 from course_utils.days.shared import attention_duel as attention
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from as_cells import graded
 
-from course_utils.authoring.answer_key import COURSE, given_cells, reference_answers
+from course_utils.answer_key.key import COURSE, given_cells, reference_answers
 from course_utils.checks.interactive import examine
 from course_utils.checks.judge.cells import used_names
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises

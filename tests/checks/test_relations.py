@@ -8,8 +8,8 @@ from course_utils.checks.diagnosis.relations import relate
 from course_utils.checks.judge.verdict import Tolerance, close
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Ladder, Rung
-from course_utils.checks.kernel.numbers import NOTHING, as_numbers
 from course_utils.checks.kernel.outcome import Outcome
+from course_utils.checks.kernel.result_numbers import NOTHING, as_numbers
 
 LADDER = Ladder(("f",), ("weights",))
 SIZES = [(2, 3, 5), (4, 3, 2), (3, 3, 3), (2, 5, 7)]  # queries, keys, width

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.authoring.answer_key import COURSE, reference_answers
+from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.review import MOST, lines_to_review
 

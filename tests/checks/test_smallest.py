@@ -25,7 +25,7 @@ from course_utils.checks.examples.smallest import count_numbers, find_smallest
 from course_utils.checks.interactive import NotYet
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.judge.said import Said
+from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel import evidence
 from course_utils.checks.kernel.evidence import find_ladder, gather
@@ -158,7 +158,7 @@ def test_the_bug_half_mended_is_not_said_to_be_in_the_scale():
 
 def test_where_no_known_slip_is_named_the_stage_comes_first():
     verdict = Verdict("failed", 0.0, "It is wrong.", "right only on “one key”")
-    said = Said(1, "attention_batched", verdict, example=f"The smallest input:\n\n    f(1)\n\n{SOFTMAX}")
+    said = CheckMessage(1, "attention_batched", verdict, example=f"The smallest input:\n\n    f(1)\n\n{SOFTMAX}")
     first = interactive.stage_first(said)
     stage = SOFTMAX.removeprefix("They ")
     message = f"On the smallest input below, your numbers and the right ones {stage} It is wrong."

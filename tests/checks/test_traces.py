@@ -9,7 +9,7 @@ from course_utils.checks import interactive
 from course_utils.checks.examples.adversary import as_data, find_trace, tell_trace
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.ladder import Ladder
-from course_utils.days.day7.given.machines import ALLOCATOR, PREFIXES, SCHEDULER
+from course_utils.days.day7.given.drawn_calls import ALLOCATOR, PREFIXES, SCHEDULER
 from course_utils.views import TracePlayer
 
 
@@ -133,7 +133,7 @@ def shown(monkeypatch):
     monkeypatch.setattr(interactive, "judge_of", lambda *_: judge)
     monkeypatch.setattr(interactive, "all_exercises", lambda _: {"allocator": exercise})
     monkeypatch.setattr(interactive, "examine", lambda *_, **__: ({}, verdict))
-    monkeypatch.setattr(interactive.Said, "advice", lambda _: "advice")
+    monkeypatch.setattr(interactive.CheckMessage, "advice", lambda _: "advice")
     monkeypatch.setattr("IPython.display.display", lambda data, raw, metadata: displayed.append((data, metadata)))
     check = interactive.checks_for(7)
 

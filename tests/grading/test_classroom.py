@@ -20,8 +20,8 @@ import pytest
 from as_cells import FULL
 from in_process import course
 
-from course_utils.authoring.answer_key import COURSE, Official
-from course_utils.authoring.strip_answers import release_exercise
+from course_utils.answer_key.key import COURSE, AnswerKey
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.course import version
 from course_utils.files import zipped
 from course_utils.grading import classroom
@@ -30,7 +30,7 @@ from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake import collect
 from course_utils.grading.intake.answers import longer_code
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.progress_bar import Watch
+from course_utils.grading.live_display import Watch
 from course_utils.grading.reports.report import write_reports
 from course_utils.grading.result_cache import KeptResults, result_key
 from course_utils.grading.results import Graded, Result, Settings
@@ -240,7 +240,7 @@ def test_all_that_decides_over_a_result_is_in_its_key(tmp_path):
         result_key(b"a", None, plain),
         result_key(b"a", 1, replace(plain, seconds=1.0)),
         result_key(b"a", 1, replace(plain, limits=Limits(cell_seconds=1.0))),
-        result_key(b"a", 1, replace(plain, official=Official(tmp_path))),
+        result_key(b"a", 1, replace(plain, answer_key=AnswerKey(tmp_path))),
     }
     assert len(keys) == 7
     assert result_key(b"a", 1, Settings()) in keys

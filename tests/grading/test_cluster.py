@@ -15,12 +15,12 @@ import nbformat
 import pytest
 from as_cells import FULL
 
-from course_utils.authoring.answer_key import COURSE, Official
-from course_utils.authoring.strip_answers import release_exercise
+from course_utils.answer_key.key import COURSE, AnswerKey
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.errors import CourseError
 from course_utils.grading import cluster
 from course_utils.grading.classroom import grade_class
-from course_utils.grading.cluster import grade_parcel, grade_there, official_parcel
+from course_utils.grading.cluster import answer_key_parcel, grade_parcel, grade_there
 from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Settings
@@ -133,16 +133,16 @@ def test_no_submission_is_lost_while_no_worker_is_there(monkeypatch):
 
 @CLUSTER
 def test_a_worker_with_another_course_is_named_in_one_line(address, monkeypatch):
-    parcel = replace(official_parcel(COURSE, 1), package="0.0.1")
-    monkeypatch.setattr(cluster, "official_parcel", lambda official, day: parcel)
+    parcel = replace(answer_key_parcel(COURSE, 1), package="0.0.1")
+    monkeypatch.setattr(cluster, "answer_key_parcel", lambda answer_key, day: parcel)
     with pytest.raises(CourseError, match=r"the worker tcp://\S+ has course_utils \S+, not 0.0.1; install"):
         list(grade_there(iter([Submission("ada", Path("a.ipynb"), 1, data=notebook())]), COLD, address))
 
 
 @CLUSTER
 def test_a_worker_with_other_checks_is_named_in_one_line(address, monkeypatch):
-    parcel = replace(official_parcel(COURSE, 1), digests={1: "another"})
-    monkeypatch.setattr(cluster, "official_parcel", lambda official, day: parcel)
+    parcel = replace(answer_key_parcel(COURSE, 1), digests={1: "another"})
+    monkeypatch.setattr(cluster, "answer_key_parcel", lambda answer_key, day: parcel)
     with pytest.raises(CourseError, match="has other checks or another grader; install the same course"):
         list(grade_there(iter([Submission("ada", Path("a.ipynb"), 1, data=notebook())]), COLD, address))
 
@@ -153,7 +153,7 @@ def test_a_worker_uses_the_official_side_that_is_sent_and_not_its_own(tmp_path):
     check = next(c for c in book.cells if c.metadata.get("nbgrader", {}).get("grade_id") == "check_scores")
     check.metadata.nbgrader.points = 7
     nbformat.write(book, tmp_path / "solutions" / "day1_other.ipynb")
-    parcel = official_parcel(Official(tmp_path), 1)
+    parcel = answer_key_parcel(AnswerKey(tmp_path), 1)
     graded = grade_parcel(Submission("ada", Path("a.ipynb"), 1, data=notebook()), parcel, COLD)
     assert graded.max_score == 36
 
@@ -164,8 +164,8 @@ def test_a_worker_keeps_few_official_sides(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "MOST_UNPACKED", 1, raising=False)
     empty = Submission("ada", Path("a.ipynb"), 1, data=notebook())
     for days in (1, None, 1):
-        assert grade_parcel(empty, official_parcel(COURSE, days), COLD).max_score == FULL
-        assert len(list(tmp_path.glob("course_official_*"))) == 1
+        assert grade_parcel(empty, answer_key_parcel(COURSE, days), COLD).max_score == FULL
+        assert len(list(tmp_path.glob("course_answer_key_*"))) == 1
 
 
 def unreachable(nowhere):

@@ -14,8 +14,8 @@ import pytest
 from as_cells import FULL
 from in_process import course
 
-from course_utils.authoring.answer_key import COURSE
-from course_utils.authoring.strip_answers import release_exercise
+from course_utils.answer_key.key import COURSE
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.course import day_of
 from course_utils.errors import Unreadable
 from course_utils.grading.grade import grade_submission

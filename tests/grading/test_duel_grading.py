@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hostile.entries import DUEL, grade_id, in_answers, official, save
 
-from course_utils.authoring.answer_key import COURSE, reference_answers
+from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Graded, Settings

@@ -16,8 +16,8 @@ from hostile.entries import CHECKS
 from in_process import course
 from typer.testing import CliRunner
 
-from course_utils.authoring.answer_key import COURSE, Question, given_cells, reference_answers
-from course_utils.authoring.strip_answers import release_exercise
+from course_utils.answer_key.key import COURSE, Question, given_cells, reference_answers
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.cli import app
 from course_utils.course import day_of
@@ -399,7 +399,7 @@ def test_a_given_cell_that_fails_is_said_to_be_nobodys_fault(tmp_path, monkeypat
     official = nbformat.from_dict(json.loads(json.dumps(COURSE.notebook(1))))
     given_cells(official)[0].source = "raise OSError('no torch here')"
     path = submission(tmp_path)
-    monkeypatch.setattr("course_utils.authoring.answer_key.Official.notebook", lambda self, day: official)
+    monkeypatch.setattr("course_utils.answer_key.key.AnswerKey.notebook", lambda self, day: official)
     graded = grade_notebook(path)
     assert all("OSError: no torch here" in each.message for each in graded.exercises)
 

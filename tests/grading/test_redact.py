@@ -4,12 +4,12 @@ import pytest
 from hostile.entries import CHECKS
 from test_grading import UNSHIFTED, outcome, submission
 
-from course_utils.authoring.answer_key import COURSE, check_parts, checks_of, reference_answers
+from course_utils.answer_key.key import COURSE, check_parts, checks_of, reference_answers
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
-from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, evidence_of, read
+from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.plugin import evidence_in
 from course_utils.grading.redact import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, stopped_at, without_text

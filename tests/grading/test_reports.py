@@ -15,7 +15,7 @@ import pytest
 from as_cells import FULL
 from markdown_it import MarkdownIt
 
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.errors import CourseError
 from course_utils.files import write_whole

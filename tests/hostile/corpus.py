@@ -15,12 +15,12 @@ from pathlib import Path
 from course_utils.grading.intake.collect import Submission, collect
 from course_utils.grading.results import Graded
 
-from . import calls, files, lookers, machines, messages, patches, runaways, thieves
+from . import calls, files, lookers, messages, patches, runaways, stateful_answers, thieves
 from .entries import DUEL, MARKER, PLACES, UNREADABLE, Entry
 
 THEMES = {
     theme.__name__.rpartition(".")[2]: theme.ENTRIES
-    for theme in (files, runaways, patches, messages, thieves, calls, lookers, machines)
+    for theme in (files, runaways, patches, messages, thieves, calls, lookers, stateful_answers)
 }
 CORPUS: dict[str, Entry] = {entry.name: entry for entries in THEMES.values() for entry in entries}
 BESIDE = "day1_zoe.ipynb"  # lies beside each submission, and must stay as it is

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
 from course_utils.checks.judge.exercises import all_exercises
 
 MARKER = f"hx{uuid.uuid4().hex[:8]}"  # in the name of every process and file that an attack tries to leave

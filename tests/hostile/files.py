@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
 
 from .entries import (
     FAILED,

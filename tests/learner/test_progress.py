@@ -16,19 +16,19 @@ from as_page import on_page, send
 from rich.console import Console
 
 from course_utils import progress
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.authoring.notebooks import dump, read_notebook
-from course_utils.authoring.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.cli import main
 from course_utils.course import DAYS, duration
 from course_utils.errors import CourseError
-from course_utils.grading.reports.progress import is_alone, note_progress, own_exercises, show_progress
+from course_utils.grading.reports.learner_record import is_alone, note_progress, own_exercises, show_progress
 from course_utils.grading.reports.tasks import tasks
 from course_utils.grading.results import Graded, Result
 from course_utils.learner.reset import reset_exercise
 from course_utils.views import ProgressMap
-from course_utils.views.widgets import progress_map
+from course_utils.views.widgets import course_map
 
 ROOT = Path(__file__).parents[2]
 TITLES = {day.number: day.title for day in DAYS}
@@ -205,7 +205,7 @@ def test_a_lesson_counts_as_read_when_half_of_its_exercises_passed():
 
 def test_the_map_that_has_a_button_says_to_press_it(course, monkeypatch):
     for able, how in ((True, "press Save and grade"), (False, "save the notebook, and run make grade")):
-        monkeypatch.setattr(progress_map, "can_grade", lambda able=able: able)
+        monkeypatch.setattr(course_map, "can_grade", lambda able=able: able)
         (remark,) = [line for line in on_page(ProgressMap(course)).shown["told"] if "graded yet" in line]
         assert how in remark and ("make grade" in remark) != able
 

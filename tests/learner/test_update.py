@@ -13,9 +13,9 @@ import nbformat
 import pytest
 from in_process import course
 
-from course_utils.authoring.answer_key import COURSE, reference_answers
+from course_utils.answer_key.key import COURSE, reference_answers
+from course_utils.answer_key.strip_answers import release_exercise, stub_source
 from course_utils.authoring.notebooks import dump
-from course_utils.authoring.strip_answers import release_exercise, stub_source
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.cli import main
 from course_utils.course import ROOT

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import nbformat
 
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
 
 DOTS = "def dots(a, b):\n    return sum(x * y for x, y in zip(a, b))"
 SCORES = "def scores(Q, K):\n    return [[dots(q, k) for k in K] for q in Q]"

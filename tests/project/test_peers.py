@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_utils.authoring.answer_key import COURSE, reference_answers
-from course_utils.authoring.strip_answers import release_exercise
+from course_utils.answer_key.key import COURSE, reference_answers
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.grading.intake.answers import read_answers
 

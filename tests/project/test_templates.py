@@ -17,7 +17,7 @@ import typer
 import yaml
 from as_cells import FULL
 
-from course_utils.authoring.answer_key import COURSE, reference_answers
+from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.cli import app
 from course_utils.course import DAYS
 from course_utils.errors import CourseError

@@ -17,8 +17,8 @@ from jupyter_client.manager import KernelManager
 from needs import BUBBLEWRAP, LANDLOCK, LINUX
 
 from course_utils import time_limits
-from course_utils.authoring.answer_key import COURSE, reference_answers
-from course_utils.authoring.strip_answers import release_exercise
+from course_utils.answer_key.key import COURSE, reference_answers
+from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.errors import CourseError, KernelLost, NotConfined
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.results import Settings

@@ -18,9 +18,9 @@ from PIL import Image
 from site_pages import pages_of
 
 from course_utils import loader, views
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
+from course_utils.answer_key.strip_answers import squeeze
 from course_utils.authoring.edition import find_traces, lines_of_answers, write_student_edition
-from course_utils.authoring.strip_answers import squeeze
 from course_utils.authoring.widget_states import read_states, states_path
 from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, duration, is_published, repository, version
 from course_utils.errors import CourseError

@@ -18,7 +18,7 @@ from browser.alone_pages import ALONE
 from course_utils import views
 from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz, palette
 from course_utils.views.picture import described, new_figure, picture
-from course_utils.views.shared.numbers import number
+from course_utils.views.shared.number_text import number
 from course_utils.views.static_page import static_page
 
 WEIGHTS = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]

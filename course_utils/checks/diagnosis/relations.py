@@ -23,8 +23,8 @@ from course_utils.checks.diagnosis.wrong_places import ALWAYS_THE_SAME
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.numbers import NOTHING
 from course_utils.checks.kernel.outcome import Outcome
+from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.views.drawing import listed
 
 MOST_NAMED = 3  # most rungs that are listed by name

@@ -25,8 +25,8 @@ from course_utils.checks.judge.promise_verdict import begin_watch, hear
 from course_utils.checks.judge.time_limit import Patience, tries_answers
 from course_utils.checks.kernel.evidence import say_error
 from course_utils.checks.kernel.ladder import Ladder, Rung
-from course_utils.checks.kernel.numbers import BadResult
 from course_utils.checks.kernel.promises import Broken, Call, Machine, say_call
+from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.time_limits import FEWER_CALLS_SECONDS, SHORTEST_CALLS_SECONDS, STUCK
 
 LEVELS = ((6, 100), (12, 200), (24, 400))  # most calls in a sequence, number of sequences tried
@@ -87,7 +87,7 @@ def find_trace(
     with redirect_stdout(silence), redirect_stderr(silence), Patience(seconds):
         played = _Played([begin_watch(machine, search.best[0]).picture()])
         _watch(machine, make, search.best[0], search.best[1], played)
-    ran_out = search.ran_out or bool(patience.said)
+    ran_out = search.ran_out or bool(patience.message)
     return Trace(*search.best, tuple(played.pictures), tuple(played.gave), played.raised, played.shared, ran_out)
 
 

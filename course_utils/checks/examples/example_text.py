@@ -14,7 +14,7 @@ from course_utils.checks.judge.exercises import parameters
 from course_utils.checks.judge.judge import JudgedExercise
 from course_utils.checks.judge.verdict import wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT
-from course_utils.checks.kernel.numbers import Numbers
+from course_utils.checks.kernel.result_numbers import Numbers
 
 MOST_SHOWN = 64  # most numbers of an input that is shown as code
 INDENT = "    "

@@ -100,10 +100,10 @@ def find_smallest(
             search.ran_out = True
     found = search.best
     if found is None or count_numbers(failed[0].args) < found.numbers:
-        found = _smallest_rung(judge, namespace, failed, bool(patience.said)) or found
+        found = _smallest_rung(judge, namespace, failed, bool(patience.message)) or found
     if found is None:
         return None
-    return replace(found, ran_out=search.ran_out or bool(patience.said), tried=search.tried)
+    return replace(found, ran_out=search.ran_out or bool(patience.message), tried=search.tried)
 
 
 class _Search:
@@ -208,7 +208,7 @@ def _smallest_rung(
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), Patience() as patience:
         gave = outcome_of(rung, judge.ladder, namespace)
-    return None if patience.said else Example(rung, gave, right, small_for(judge.ladder, rung), drawn=False)
+    return None if patience.message else Example(rung, gave, right, small_for(judge.ladder, rung), drawn=False)
 
 
 def small_for(ladder: Ladder, rung: Rung) -> Small | None:

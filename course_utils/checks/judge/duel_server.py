@@ -18,8 +18,8 @@ from typing import Any
 from course_utils.checks.judge.duel_trial import Known, Trial
 from course_utils.checks.judge.duel_verdict import holds
 from course_utils.checks.judge.rungs import calls_of, implementations
-from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, Outcome
+from course_utils.checks.kernel.result_numbers import Numbers
 from course_utils.errors import KernelLost
 from course_utils.time_limits import ASKING_ON, DUEL_SECONDS, TRIAL_SECONDS
 

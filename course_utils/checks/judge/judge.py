@@ -25,8 +25,8 @@ from course_utils.checks.judge.stored_results import stored
 from course_utils.checks.judge.verdict import Tolerance, Verdict, explains, gap, holds, is_finite, wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN, attempts, find_ladder
 from course_utils.checks.kernel.ladder import Rung
-from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCall, Outcome, read
+from course_utils.checks.kernel.result_numbers import Numbers
 from course_utils.loader import has_answers
 
 Item = TypeVar("Item")

@@ -13,7 +13,6 @@ from course_utils.checks.judge.exercise import Mistake
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Rung
-from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import Evidence, Outcome
 from course_utils.checks.kernel.promises import (
     ANY_ORDER,
@@ -25,6 +24,7 @@ from course_utils.checks.kernel.promises import (
     nothing,
     say_call,
 )
+from course_utils.checks.kernel.result_numbers import Numbers
 
 Known = Iterable[tuple[Mistake, Evidence]]  # known mistakes, each with its evidence
 SHARED = "objects share their state"

@@ -38,7 +38,7 @@ class Patience(AbstractContextManager):
     """
 
     def __init__(self, seconds: float | None = None) -> None:
-        self.seconds, self.printed, self.said = ANSWER_SECONDS if seconds is None else seconds, 0, ""
+        self.seconds, self.printed, self.message = ANSWER_SECONDS if seconds is None else seconds, 0, ""
         self.timed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> Patience:
@@ -59,7 +59,7 @@ class Patience(AbstractContextManager):
             signal.signal(signal.SIGPROF, signal.SIG_DFL if self.handler is None else self.handler)
             signal.setitimer(signal.ITIMER_REAL, *self.alarm)
             signal.signal(signal.SIGALRM, signal.SIG_DFL if self.alarm_handler is None else self.alarm_handler)
-        if self.said:
+        if self.message:
             sys.settrace(self.tracing)
         sys.stdout, sys.stderr = self.streams
         return kind is TookTooLong
@@ -69,7 +69,7 @@ class Patience(AbstractContextManager):
         frames = _of_the_answer(frame)
         if not frames:
             return
-        self.said = self.said or f"Stopped after {why} {_where(frames)}"
+        self.message = self.message or f"Stopped after {why} {_where(frames)}"
         # A bare `except` catches what is raised here; the line that runs next raises again, outside that `try`.
         sys.settrace(_stop)
         for each in frames:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from course_utils.checks.kernel.numbers import Numbers
 from course_utils.checks.kernel.outcome import Outcome
+from course_utils.checks.kernel.result_numbers import Numbers
 
 ERRORS_OF_ARITHMETIC = (
     "OverflowError",

@@ -23,10 +23,10 @@ import numpy as np
 
 from course_utils import loader
 from course_utils.checks.kernel.ladder import Ladder, Rung
-from course_utils.checks.kernel.numbers import NOTHING, BadResult, Numbers, as_numbers, describe, detached
 from course_utils.checks.kernel.outcome import MIME, Evidence, Outcome, as_line
 from course_utils.checks.kernel.recording import IN_A_CELL, Recording, install
 from course_utils.checks.kernel.remote import Asking, FailedInside, Tried, ask_for_all
+from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, Numbers, as_numbers, describe, detached
 
 BAD_RESULT = "unreadable"
 UNWRITTEN = "your code goes here"  # the error text of an unwritten answer

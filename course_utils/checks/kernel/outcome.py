@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.kernel.numbers import Numbers
+from course_utils.checks.kernel.result_numbers import Numbers
 
 MIME = "application/vnd.course.evidence+json"
 NO_RESULT = "no result"

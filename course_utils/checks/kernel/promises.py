@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.checks.kernel.small import Choose
 
 Call = tuple[Any, ...]  # the name of a method and its arguments

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from course_utils.checks.kernel.promises import Watch, breaks
-from course_utils.days.day7.given.machines import LETTERS
+from course_utils.days.day7.given.drawn_calls import LETTERS
 
 MOST_TOLD = 32  # numbers of a list
 KNOWN = "an unknown sequence is a KeyError"

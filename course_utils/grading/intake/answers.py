@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from course_utils.authoring.answer_key import COURSE, Official, Question
+from course_utils.answer_key.key import COURSE, AnswerKey, Question
 from course_utils.checks.judge.cells import LARGEST_CELL, complete, definitions, plain, statements
 from course_utils.checks.judge.cells import defines as defines_names
 from course_utils.errors import Unreadable
@@ -268,9 +268,9 @@ def _assigned(source: str) -> frozenset[str]:
     return frozenset(word for part in left for word in re.findall(r"\w+", part))
 
 
-def day_in_cells(data: bytes, name: str, official: Official = COURSE) -> int:
+def day_in_cells(data: bytes, name: str, answer_key: AnswerKey = COURSE) -> int:
     """Return the first day whose exercises are in a notebook. Raises Unreadable if no day's exercises are."""
-    if found := days_of(data, name, {day: official.questions(day) for day in official.days()}):
+    if found := days_of(data, name, {day: answer_key.questions(day) for day in answer_key.days()}):
         return found[0]
     if _is_lesson(parse_notebook(data, name)):
         raise Unreadable(f"{name}: {LESSON}")

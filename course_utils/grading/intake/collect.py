@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from course_utils.authoring.answer_key import COURSE
+from course_utils.answer_key.key import COURSE
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.grading.intake.answers import days_of, is_fresh
 from course_utils.grading.intake.archive import read_member

@@ -26,7 +26,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from course_utils.authoring.answer_key import Official
+from course_utils.answer_key.key import AnswerKey
 from course_utils.files import write_whole, zipped
 from course_utils.grading.intake.file_tree import is_notebook, is_zip
 from course_utils.grading.intake.names import safe_name
@@ -49,11 +49,11 @@ SIGNS = {
 }
 
 
-def write_feedback(graded: Graded, official: Official, out: Path) -> Path:
+def write_feedback(graded: Graded, answer_key: AnswerKey, out: Path) -> Path:
     """Write the feedback page of a graded submission into the folder `out`, and return its path."""
     page = out / feedback_place(graded)
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(page, feedback_page(graded, official))
+    write_whole(page, feedback_page(graded, answer_key))
     return page
 
 
@@ -108,16 +108,16 @@ def _given_back(name: str, pages: Mapping[str, str]) -> dict[str, bytes]:
     return {name: nbformat.writes(nbformat.v4.new_notebook(cells=[cell], metadata=kernel)).encode()}
 
 
-def feedback_page(graded: Graded, official: Official) -> str:
+def feedback_page(graded: Graded, answer_key: AnswerKey) -> str:
     """Return the feedback page of a graded submission as HTML, without scripts and without anything to fetch.
 
     All text from a student is escaped. Characters that are invisible or that reverse the text are spelt out.
     """
-    known = {} if graded.day is None else tasks(official, graded.day)
+    known = {} if graded.day is None else tasks(answer_key, graded.day)
     exercises = [_Exercise.of(each, known, graded.answers.get(each.id)) for each in graded.exercises]
     return _template().render(
         css=Markup(_beside("feedback.css")),
-        day="Your notebook" if graded.day is None else day_title(official, graded.day),
+        day="Your notebook" if graded.day is None else day_title(answer_key, graded.day),
         student="" if graded.student == Path(graded.notebook).stem else spell_out(graded.student)[:200],
         notebook=spell_out(graded.notebook)[:200],
         message=spell_out(graded.message),

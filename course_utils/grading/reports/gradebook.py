@@ -29,7 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from course_utils.authoring.answer_key import COURSE, Official
+from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.errors import CourseError, one_line
 from course_utils.grading.intake.late import how_late
 from course_utils.grading.reports.tasks import day_title, tasks
@@ -97,14 +97,14 @@ class Filled:
     nowhere: tuple[str, ...] = ()
 
 
-def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
+def canvas_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE) -> str:
     """Return a new Canvas gradebook with a row for each student and a column for each day.
 
     An empty cell clears the grade that Canvas has. If there may be grades already, use `fill_gradebook` on an export.
     """
     days = _days(graded)
     rows = [
-        [*CANVAS, *(day_title(official, day) for day in days)],
+        [*CANVAS, *(day_title(answer_key, day) for day in days)],
         [f"    {POINTS_POSSIBLE}", *[""] * 4, *(f"{_full(graded, day):g}" for day in days)],
     ]
     for person in people(graded):
@@ -113,7 +113,7 @@ def canvas_csv(graded: Sequence[Graded], official: Official = COURSE) -> str:
     return write_csv(rows)
 
 
-def moodle_csv(graded: Sequence[Graded], official: Official = COURSE, filled: Filled | None = None) -> str:
+def moodle_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, filled: Filled | None = None) -> str:
     """Return a file for Moodle's gradebook import, with a row for each student and a column for each day.
 
     Moodle finds students by user name, ID number or email address, and asks the teacher which of them it is. A
@@ -123,7 +123,7 @@ def moodle_csv(graded: Sequence[Graded], official: Official = COURSE, filled: Fi
         filled: The worksheet filled in; students who are not in it are left out.
     """
     days, names = _days(graded), filled.names if filled and filled.named_by else None
-    rows = [[filled.named_by if filled and names else "Student", *(day_title(official, day) for day in days)]]
+    rows = [[filled.named_by if filled and names else "Student", *(day_title(answer_key, day) for day in days)]]
     for person in people(graded):
         name = person.student if names is None else names.get(person.student)
         if name is not None:
@@ -131,7 +131,7 @@ def moodle_csv(graded: Sequence[Graded], official: Official = COURSE, filled: Fi
     return write_csv(rows)
 
 
-def moodle_worksheet(graded: Sequence[Graded], day: int, official: Official = COURSE) -> str:
+def moodle_worksheet(graded: Sequence[Graded], day: int, answer_key: AnswerKey = COURSE) -> str:
     """Return the grading worksheet of one Moodle assignment, with a comment for each student.
 
     The assignment's maximum grade must equal the day's points; `fill_gradebook` scales to any maximum.
@@ -141,11 +141,11 @@ def moodle_worksheet(graded: Sequence[Graded], day: int, official: Official = CO
         one = person.days[day]
         who = f"Participant {person.lms_id}" if person.lms_id else ""
         grades = [_points(one), f"{one.max_score:g}", "Yes"]
-        rows.append([who, text_cell(person.student), "", "", *grades, "-", "-", comment(one, official)])
+        rows.append([who, text_cell(person.student), "", "", *grades, "-", "-", comment(one, answer_key)])
     return write_csv(rows)
 
 
-def totals_csv(graded: Sequence[Graded], official: Official = COURSE, nowhere: Sequence[str] = ()) -> str:
+def totals_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, nowhere: Sequence[str] = ()) -> str:
     """Return a row for each student: points of each day, all points, the most there are, and their share in percent.
 
     A day that was not handed in is an empty cell, and counts as no points in the share. Where something was handed in
@@ -157,7 +157,7 @@ def totals_csv(graded: Sequence[Graded], official: Official = COURSE, nowhere: S
     """
     days = _days(graded)
     most = sum(_full(graded, day) for day in days)
-    rows = [["Student", *(day_title(official, day) for day in days), "Points", "Of", "Share", "Note"]]
+    rows = [["Student", *(day_title(answer_key, day) for day in days), "Points", "Of", "Share", "Note"]]
     for person in people(graded):
         cells = [_points(person.days.get(day)) for day in days]
         scores = [float(cell) for cell in cells if cell]
@@ -173,13 +173,13 @@ def totals_csv(graded: Sequence[Graded], official: Official = COURSE, nowhere: S
     return write_csv(rows)
 
 
-def worksheets(graded: Sequence[Graded], official: Official = COURSE) -> dict[str, str]:
+def worksheets(graded: Sequence[Graded], answer_key: AnswerKey = COURSE) -> dict[str, str]:
     """Return, by file name, a Moodle worksheet for each day that has submissions with a participant's number."""
     days = sorted({each.day for each in graded if each.day is not None and each.lms_id})
-    return {f"moodle_day{day}.csv": moodle_worksheet(graded, day, official) for day in days}
+    return {f"moodle_day{day}.csv": moodle_worksheet(graded, day, answer_key) for day in days}
 
 
-def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official = COURSE) -> Filled:
+def fill_gradebook(exported: Path, graded: Sequence[Graded], answer_key: AnswerKey = COURSE) -> Filled:
     """Fill in a file that a teacher exported: a Canvas gradebook, or the Moodle worksheet of one day.
 
     All rows and columns stay. A grade is only set, never cleared, and is scaled to the points that the teacher gave the
@@ -210,7 +210,7 @@ def fill_gradebook(exported: Path, graded: Sequence[Graded], official: Official 
         )
     width = max(map(len, rows))
     rows = [row + [""] * (width - len(row)) for row in rows]
-    filled = fill(exported, rows, graded, official)
+    filled = fill(exported, rows, graded, answer_key)
     return replace(filled, text=mark + write_csv(rows, delimiter))
 
 
@@ -237,11 +237,11 @@ def people(graded: Iterable[Graded]) -> list[Person]:
     return found
 
 
-def comment(graded: Graded, official: Official = COURSE) -> str:
+def comment(graded: Graded, answer_key: AnswerKey = COURSE) -> str:
     """Return the comment that Moodle shows beside a grade, as HTML: the exercises that did not pass, and why."""
     if graded.status == "unreadable":
         return f"{NOT_GRADED}{html.escape(one_line(graded.message))}"
-    known = tasks(official, graded.day)
+    known = tasks(answer_key, graded.day)
     lines = [
         f"{known[each.id].title if each.id in known else each.id}: {each.score:g} of {each.max_score:g}. {each.message}"
         for each in graded.exercises
@@ -250,9 +250,9 @@ def comment(graded: Graded, official: Official = COURSE) -> str:
     return "<br>".join(html.escape(one_line(line)) for line in lines)
 
 
-def _without_ours(said: str, official: Official, day: int) -> str:
+def _without_ours(said: str, answer_key: AnswerKey, day: int) -> str:
     """Return a comment of a worksheet without the lines that `comment` wrote in an earlier run."""
-    titles = "|".join(re.escape(html.escape(task.title)) for task in tasks(official, day).values())
+    titles = "|".join(re.escape(html.escape(task.title)) for task in tasks(answer_key, day).values())
     ours = re.compile(rf"\s*({NOT_GRADED}|({titles}): [\d.]+ of [\d.]+\. )")
     lines = re.split(r"<br\s*/?>", said)
     kept = [line for line in lines if not ours.match(line)]
@@ -278,7 +278,7 @@ def write_csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
 # Filling in ---------------------------------------------------------------------------------------------------------
 
 
-def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filled:
+def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded], answer_key: AnswerKey) -> Filled:
     """Write grades into the rows and return what to say about them, without the text."""
     header = rows[0]
     place = {name: header.index(name) for name in CANVAS if name in header}
@@ -293,12 +293,12 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     notes, filled, absent, nowhere = list[str](), set(), list[tuple[int, str]](), dict[int, str]()
     matched = {id(row) for _, row in found}
     for day in _days(graded):
-        column = _column_of(exported, header, possible, place["Section"], day, day_title(official, day))
+        column = _column_of(exported, header, possible, place["Section"], day, day_title(answer_key, day))
         full = _full(graded, day)
         if column == len(header):
             for row in rows:
                 row.append("")
-            header[column], possible[column] = day_title(official, day), f"{full:g}"
+            header[column], possible[column] = day_title(answer_key, day), f"{full:g}"
         out_of = _number(possible[column]) or full
         if out_of != full:
             notes.append(f"{header[column]} is worth {out_of:g} points there and {full:g} here: grades were scaled.")
@@ -322,7 +322,7 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     return Filled("", len(filled), *told, nowhere=tuple(nowhere.values()))
 
 
-def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], official: Official) -> Filled:
+def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], answer_key: AnswerKey) -> Filled:
     """Write grades into the rows and return what to say about them, without the text."""
     days = _days(graded)
     if len(days) > 1:
@@ -341,8 +341,8 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
                 notes.add(f"The assignment is worth {out_of:g} points and {_full(graded, day):g} here: scaled.")
             if "feedback comments" in place:
                 said, by_hand = row[place["feedback comments"]], bool(row[place["grade"]].strip())
-                ours = "" if one.status == "unreadable" and by_hand else comment(one, official)
-                own = _without_ours(said, official, day)
+                ours = "" if one.status == "unreadable" and by_hand else comment(one, answer_key)
+                own = _without_ours(said, answer_key, day)
                 row[place["feedback comments"]] = "<br>".join(filter(None, (own, ours)))
                 kept += bool(own)
             if grade := _points(one, out_of):

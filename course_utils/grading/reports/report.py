@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from course_utils.authoring.answer_key import COURSE, Official
+from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import JOINT
 from course_utils.errors import CourseError, one_line
@@ -52,7 +52,7 @@ def write_reports(
     *,
     notes: Sequence[str] = (),
     filled: Filled | None = None,
-    official: Official = COURSE,
+    answer_key: AnswerKey = COURSE,
     alone: bool = False,
     linked: bool = True,
 ) -> list[str]:
@@ -78,12 +78,12 @@ def write_reports(
         "junit.xml": as_junit(graded),
     }
     if alone:
-        reports["summary.md"] = own_summary(graded, official, linked)
+        reports["summary.md"] = own_summary(graded, answer_key, linked)
     else:
-        reports["summary.md"] = as_markdown(graded, notes, official, filled.absent if filled else ())
-        reports |= {"canvas.csv": canvas_csv(graded, official), "moodle.csv": moodle_csv(graded, official, filled)}
-        reports["totals.csv"] = totals_csv(graded, official, filled.nowhere if filled else ())
-        reports |= worksheets(graded, official)
+        reports["summary.md"] = as_markdown(graded, notes, answer_key, filled.absent if filled else ())
+        reports |= {"canvas.csv": canvas_csv(graded, answer_key), "moodle.csv": moodle_csv(graded, answer_key, filled)}
+        reports["totals.csv"] = totals_csv(graded, answer_key, filled.nowhere if filled else ())
+        reports |= worksheets(graded, answer_key)
         reports |= feedback_zips(graded, folder)
     for name, content in reports.items():
         write_all({folder / name: content})
@@ -92,13 +92,15 @@ def write_reports(
     return [] if alone else sorted(set(there) - ours)
 
 
-def write_gradebook(exported: Path, graded: Sequence[Graded], folder: Path, *, official: Official = COURSE) -> Filled:
+def write_gradebook(
+    exported: Path, graded: Sequence[Graded], folder: Path, *, answer_key: AnswerKey = COURSE
+) -> Filled:
     """Fill in a teacher's exported gradebook and write it as gradebook.csv.
 
     Raises:
         CourseError: As `fill_gradebook` and `open_folder` do.
     """
-    filled = fill_gradebook(exported, graded, official)
+    filled = fill_gradebook(exported, graded, answer_key)
     open_folder(folder)
     write_whole(folder / GRADEBOOK, filled.text)
     return filled
@@ -188,19 +190,19 @@ def as_junit(graded: Sequence[Graded]) -> str:
 def as_markdown(
     graded: Sequence[Graded],
     notes: Sequence[str] = (),
-    official: Official = COURSE,
+    answer_key: AnswerKey = COURSE,
     absent: Sequence[tuple[int, str]] = (),
 ) -> str:
     """Return a section with a table of exercises for each submission of one student; for a class, `class_summary`."""
     if absent or len({submission.student for submission in graded}) > 1:
-        return class_summary(graded, notes, official, absent)
+        return class_summary(graded, notes, answer_key, absent)
     lines = ["# Grades", ""]
     for submission in graded:
         lines += [f"## {_cell(submission.student)}: {_points(submission)}", "", *_exercises(submission)]
     return "\n".join(lines)
 
 
-def own_summary(graded: Sequence[Graded], official: Official = COURSE, linked: bool = True) -> str:
+def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, linked: bool = True) -> str:
     """Return a summary of a learner's own notebooks, with a section for each day that names its feedback page.
 
     Args:
@@ -209,7 +211,7 @@ def own_summary(graded: Sequence[Graded], official: Official = COURSE, linked: b
     reached, full = sum(each.score for each in graded), sum(each.max_score for each in graded)
     lines = ["# Your grades", "", f"{reached:g} of {full:g} points in {_count(len(graded), 'notebook')}.", ""]
     for each in sorted(graded, key=lambda each: (each.day is None, each.day)):
-        title = each.notebook if each.day is None else day_title(official, each.day)
+        title = each.notebook if each.day is None else day_title(answer_key, each.day)
         lines += [f"## {_cell(title)}: {_points(each)}", ""]
         if untouched(each):
             lines += [f"Nothing is answered yet in {_cell(each.notebook)}.", ""]
@@ -222,7 +224,7 @@ def own_summary(graded: Sequence[Graded], official: Official = COURSE, linked: b
 def class_summary(
     graded: Sequence[Graded],
     notes: Sequence[str] = (),
-    official: Official = COURSE,
+    answer_key: AnswerKey = COURSE,
     absent: Sequence[tuple[int, str]] = (),
 ) -> str:
     """Summarise a class: scores by day, hardest exercises, misconceptions, what a teacher should look at, students.
@@ -240,8 +242,8 @@ def class_summary(
         lines[-1] += f" {_count(unread, 'file')} could not be read."
     lines += ["", *_shared(graded)]
     for day in sorted({each.day for each in graded if each.day is not None}):
-        lines += _distribution([each for each in graded if each.day == day], day_title(official, day))
-    lines += _hardest(graded, official) + _misconceptions(graded, official)
+        lines += _distribution([each for each in graded if each.day == day], day_title(answer_key, day))
+    lines += _hardest(graded, answer_key) + _misconceptions(graded, answer_key)
     if notes:
         lines += ["## How it was graded", "", *(f"- {_cell(note)}" for note in notes), ""]
     tables = (_watch(graded), _absent(graded, absent), _late(graded), _alike(graded), _students(graded))
@@ -309,7 +311,7 @@ def _distribution(graded: Sequence[Graded], title: str) -> list[str]:
     return [*lines, "```", ""]
 
 
-def _hardest(graded: Sequence[Graded], official: Official) -> list[str]:
+def _hardest(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
     """Return a table of the exercises that the fewest students passed, over all days."""
     results = defaultdict(list)
     for submission in graded:
@@ -322,7 +324,7 @@ def _hardest(graded: Sequence[Graded], official: Official) -> list[str]:
     for (day, grade_id), found in results.items():
         passed = sum(result.status == "passed" for result in found)
         share = sum(result.score for result in found) / (sum(result.max_score for result in found) or 1)
-        title = tasks(official, day)[grade_id].title if grade_id in tasks(official, day) else grade_id
+        title = tasks(answer_key, day)[grade_id].title if grade_id in tasks(answer_key, day) else grade_id
         told = f"| {day} | {_cell(title)} | {passed} of {len(found)} ({passed / len(found):.0%}) | {share:.0%} |"
         rows.append((passed / len(found), share, told))
     rows.sort(key=lambda row: row[:2])
@@ -330,7 +332,7 @@ def _hardest(graded: Sequence[Graded], official: Official) -> list[str]:
     return [*lines, "|---|---|---|---|", *(told for *_, told in rows[:HARDEST]), ""]
 
 
-def _misconceptions(graded: Sequence[Graded], official: Official) -> list[str]:
+def _misconceptions(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
     """Return a table of misconceptions: how many students have each, and what the checks say about it."""
     found = defaultdict(set)
     for submission in graded:

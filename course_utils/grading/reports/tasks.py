@@ -11,7 +11,7 @@ from functools import cache
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from course_utils.authoring.answer_key import Official
+from course_utils.answer_key.key import AnswerKey
 from course_utils.progress import plain_title
 
 
@@ -28,26 +28,26 @@ class Task:
     hints: tuple[str, ...]
 
 
-def day_title(official: Official, day: int) -> str:
+def day_title(answer_key: AnswerKey, day: int) -> str:
     """Return the title of a day, such as `Day 1: Attention by hand`.
 
     Raises:
         CourseError: If there is no such day.
     """
-    first = official.notebook(day).cells[0].source
+    first = answer_key.notebook(day).cells[0].source
     found = re.match(r"# Day \d+ exercises: (.)(.*)", first)
     return f"Day {day}: {found[1].upper()}{found[2]}" if found else f"Day {day}"
 
 
 @cache
-def tasks(official: Official, day: int) -> Mapping[str, Task]:
+def tasks(answer_key: AnswerKey, day: int) -> Mapping[str, Task]:
     """Return the exercises of a day, by grade_id.
 
     Raises:
         CourseError: If there is no such day.
     """
     found, title, text = {}, "", ""
-    for cell in official.notebook(day).cells:
+    for cell in answer_key.notebook(day).cells:
         if cell.cell_type == "markdown":
             heading = re.match(r"## (.+)", cell.source)
             title, text = (plain_title(heading[1]), cell.source) if heading else (title, text + cell.source)

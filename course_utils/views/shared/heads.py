@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from course_utils.views.shared.numbers import short
+from course_utils.views.shared.number_text import short
 
 
 def head_name(layer: int, head: int) -> str:

@@ -16,7 +16,7 @@ from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.coerce import as_head, as_labels
 from course_utils.views.shared.heads import table_of_heads
-from course_utils.views.shared.numbers import short
+from course_utils.views.shared.number_text import short
 from course_utils.views.silence import silenced
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from course_utils.models.real_sentences import LEVELS
 from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_head, as_labels
 from course_utils.views.shared.heads import head_name
-from course_utils.views.shared.numbers import short
+from course_utils.views.shared.number_text import short
 from course_utils.views.silence import silenced
 from course_utils.views.widgets.head_explorer_picture import draw
 
@@ -52,7 +52,7 @@ class HeadExplorer(CourseWidget):
         question="Where does *it* look when the animal was too tired, and where when the street was too wide?",
     )
 
-    _esm = script("numbers.js", "heads.js", "head_explorer_alone.js", "head_explorer.js")
+    _esm = script("number_text.js", "heads.js", "head_explorer_alone.js", "head_explorer.js")
     _css = style("heads.css", "head_explorer.css")
 
     head = traitlets.Any(help="the head shown, (layer, head)").tag(sync=True)

@@ -11,7 +11,7 @@ from course_utils.models.real_sentences import LEVELS, Reading
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.heads import head_name
-from course_utils.views.shared.numbers import short
+from course_utils.views.shared.number_text import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
-from course_utils.views.shared.numbers import rounded
+from course_utils.views.shared.number_text import rounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

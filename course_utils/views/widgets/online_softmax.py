@@ -18,7 +18,7 @@ from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.call_student_code import sent
 from course_utils.views.shared.coerce import as_labels, as_matrix, as_row, detached
-from course_utils.views.shared.numbers import bracketed, three_decimals
+from course_utils.views.shared.number_text import bracketed, three_decimals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ class OnlineSoftmaxStepper(CourseWidget):
 
     in_gallery = InGallery(61, "Softmax in one pass", question="Does the order of the keys matter?")
 
-    _esm = script("player.js", "numbers.js", "running.js", "online_softmax_alone.js", "online_softmax.js")
+    _esm = script("player.js", "number_text.js", "running.js", "online_softmax_alone.js", "online_softmax.js")
     _css = style("player.css", "online_softmax.css")
 
     step = traitlets.Int(0, help="blocks of keys read so far").tag(sync=True)

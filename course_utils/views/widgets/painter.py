@@ -14,7 +14,7 @@ from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask
-from course_utils.views.shared.numbers import SINGLE, short
+from course_utils.views.shared.number_text import SINGLE, short
 from course_utils.views.widgets.painter_families import (
     ABOUT,
     RECTANGLE,
@@ -65,7 +65,7 @@ class MaskPainter(CourseWidget):
         31, "Paint a mask", question="The goal is that no output sees a later token. How many squares can stay open?"
     )
 
-    _esm = script("numbers.js", "painter_alone.js", "painter.js")
+    _esm = script("number_text.js", "painter_alone.js", "painter.js")
     _css = style("painter.css")
 
     family = traitlets.Unicode("causal", help="the family that the mask belongs to, or painted").tag(sync=True)

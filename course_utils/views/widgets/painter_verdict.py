@@ -10,7 +10,7 @@ import torch
 
 from course_utils.attention import masks
 from course_utils.views.shared.call_student_code import sent
-from course_utils.views.shared.numbers import SINGLE, short
+from course_utils.views.shared.number_text import SINGLE, short
 from course_utils.views.silence import silenced
 
 if TYPE_CHECKING:

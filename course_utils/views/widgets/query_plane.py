@@ -12,7 +12,7 @@ import traitlets
 from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.call_student_code import call_attention, kind_of, name_of, sent
 from course_utils.views.shared.coerce import as_labels, as_matrix, as_row
-from course_utils.views.shared.numbers import short
+from course_utils.views.shared.number_text import short
 from course_utils.views.widgets.query_plane_picture import draw, plane_of_queries, plane_of_values
 
 if TYPE_CHECKING:

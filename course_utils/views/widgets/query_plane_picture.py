@@ -10,7 +10,7 @@ import numpy as np
 
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.numbers import number, short
+from course_utils.views.shared.number_text import number, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

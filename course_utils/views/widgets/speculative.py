@@ -19,7 +19,7 @@ from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 from course_utils.views.shared.coerce import Numbers, as_labels, as_row
-from course_utils.views.shared.numbers import short
+from course_utils.views.shared.number_text import short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +67,7 @@ class SpeculativeStepper(CourseWidget):
         question="What comes in the place of a draft that is refused, and what becomes of the drafts behind it?",
     )
 
-    _esm = script("bars.js", "player.js", "numbers.js", "speculative_round.js", "speculative.js")
+    _esm = script("bars.js", "player.js", "number_text.js", "speculative_round.js", "speculative.js")
     _css = style("bars.css", "player.css", "speculative.css")
 
     step = traitlets.Int(0, help="0 is the draft; each coin and the last draw are one more").tag(sync=True)

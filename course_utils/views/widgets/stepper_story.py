@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course_utils.views.shared.call_student_code import call_attention
-from course_utils.views.shared.numbers import number
+from course_utils.views.shared.number_text import number
 
 
 class Story(NamedTuple):

@@ -10,7 +10,7 @@ import torch
 
 from course_utils.attention.tiled import Partial, absorb, finish, key_blocks, mask_tile, nothing, query_blocks
 from course_utils.attention.traffic import naive_traffic
-from course_utils.views.shared.numbers import bracketed, three_decimals
+from course_utils.views.shared.number_text import bracketed, three_decimals
 
 ROW_NUMBERS = "m, l (new m, sum)"  # the two in brackets while a tile is computed: those of traffic.footprint
 

@@ -18,7 +18,7 @@ import numpy as np
 from course_utils.checks.kernel.forbidden import WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.checks.kernel.small import KEPT, Draft, Drawn, Small, shares, whole
 from course_utils.days.shared.given.draws import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask
 

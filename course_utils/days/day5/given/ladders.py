@@ -21,7 +21,7 @@ import numpy as np
 from course_utils.checks.kernel.forbidden import WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.numbers import NOTHING, BadResult, as_numbers
+from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, as_numbers
 from course_utils.checks.kernel.small import BLANK, KEPT, Draft, Drawn, Small, whole
 from course_utils.days.shared.given.call_spy import watch
 from course_utils.days.shared.given.draws import UNTOUCHED, Array, draw

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.days.shared.given.draws import Array
 
 if TYPE_CHECKING:

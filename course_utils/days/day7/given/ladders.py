@@ -16,10 +16,10 @@ import numpy as np
 
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.numbers import BadResult
 from course_utils.checks.kernel.promises import ANY_ORDER, Call, Machine, drawn_calls
+from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.checks.kernel.small import Choose, Draft, Drawn, Small
-from course_utils.days.day7.given.machines import ALLOCATOR, PREFIXES, SCHEDULER, WINDOW
+from course_utils.days.day7.given.drawn_calls import ALLOCATOR, PREFIXES, SCHEDULER, WINDOW
 from course_utils.days.shared.given.draws import draw, named
 
 OWN_STATE = "Each object has a state of its own: what another one holds is not seen."

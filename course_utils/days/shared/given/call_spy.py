@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.days.shared.given.draws import named
 
 

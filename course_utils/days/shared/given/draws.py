@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from course_utils.checks.kernel.numbers import BadResult
+from course_utils.checks.kernel.result_numbers import BadResult
 
 if TYPE_CHECKING:
     import torch

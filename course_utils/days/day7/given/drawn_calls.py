@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from course_utils.checks.kernel.numbers import BadResult
 from course_utils.checks.kernel.promises import Call, Machine, nothing, whole_number, whole_numbers
+from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.checks.kernel.small import Choose
 
 NAMES = "abcd"  # names of sequences and requests

@@ -1,4 +1,4 @@
-"""The official side of grading: the solution notebooks, their exercises, and the seeds of their hidden inputs."""
+"""The answer key: the solution notebooks, their exercises, and the seeds of their hidden inputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import EllipsisType
 import nbformat
 
 import course_utils
-from course_utils.authoring.strip_answers import HIDDEN, find_regions, stub_source
+from course_utils.answer_key.strip_answers import HIDDEN, find_regions, stub_source
 from course_utils.checks.judge.cells import statements
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.kernel.evidence import find_ladder
@@ -23,7 +23,7 @@ from course_utils.errors import CourseError
 
 KEYS = "keys.json"
 # Folders whose code decides grades, and folders that the reference answers use.
-DECISIVE = ("answers", "attention", "authoring", "checks", "costs", "days", "grading", "models", "sandbox", "serving")
+DECISIVE = ("answer_key", "answers", "attention", "checks", "costs", "days", "grading", "models", "sandbox", "serving")
 UNGRADED = "ungraded"  # tag of a given cell that grading does not run
 
 
@@ -44,7 +44,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Official:
+class AnswerKey:
     """A folder that holds solutions/: the course, or a grader's bundle, whose keys.json holds a class's seeds."""
 
     folder: Path
@@ -96,7 +96,7 @@ class Official:
         return _digest(self, day)
 
 
-COURSE = Official(WORK_FOLDER)
+COURSE = AnswerKey(WORK_FOLDER)
 
 
 def given_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -159,11 +159,11 @@ def _notebook(path: Path) -> nbformat.NotebookNode:
 
 
 @cache
-def _questions(official: Official, day: int) -> list[Question]:
-    cells = official.notebook(day).cells
+def _questions(answer_key: AnswerKey, day: int) -> list[Question]:
+    cells = answer_key.notebook(day).cells
     answers = {c.metadata.nbgrader.grade_id: c for c in cells if c.metadata.get("nbgrader", {}).get("solution")}
     questions = []
-    for grade_id, check in checks_of(official.notebook(day)).items():
+    for grade_id, check in checks_of(answer_key.notebook(day)).items():
         ladder = find_ladder(day, grade_id)
         points = float(check.metadata.nbgrader.points)
         questions.append(Question(grade_id, points, ladder.names, stub_source(answers[grade_id]), ladder.by_hand))
@@ -187,9 +187,9 @@ def _seeds(folder: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 @cache
-def _digest(official: Official, day: int) -> str:
-    found = hashlib.sha256(official.path(day).read_bytes())
-    found.update(json.dumps(official.seeds(day), sort_keys=True).encode())
+def _digest(answer_key: AnswerKey, day: int) -> str:
+    found = hashlib.sha256(answer_key.path(day).read_bytes())
+    found.update(json.dumps(answer_key.seeds(day), sort_keys=True).encode())
     package = Path(course_utils.__file__).parent
     paths = [*package.glob("*.py"), *(path for room in DECISIVE for path in (package / room).rglob("*.*"))]
     for path in sorted(path for path in paths if path.suffix in (".py", ".json")):

@@ -1,4 +1,4 @@
-// Draws the cards of progress_map.py: all words come from there, this draws bars and opens notebooks.
+// Draws the cards of course_map.py: all words come from there, this draws bars and opens notebooks.
 
 const SAVING = 1500, ANSWER = 5000; // milliseconds
 const SAVED = "Saving.";

@@ -1,4 +1,4 @@
-"""What a check says of an answer, in parts that `views.card` draws; as a string it is the text for terminals."""
+"""What a check says of an answer, in parts that `verdict_card` draws; as a string it is the text for terminals."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from course_utils.checks.judge.duel_verdict import tell_duel
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
-from course_utils.views.card import card
+from course_utils.views.verdict_card import verdict_card
 
 WIDTH = 88
 
 
 @dataclass(frozen=True)
-class Said:
+class CheckMessage:
     """One thing that a check said.
 
     Attributes:
@@ -59,11 +59,11 @@ class Said:
 
     def advice(self) -> str:
         """The head, the advice and the steps."""
-        said = textwrap.fill(self.verdict.message, WIDTH, break_on_hyphens=False, break_long_words=False)
+        message = textwrap.fill(self.verdict.message, WIDTH, break_on_hyphens=False, break_long_words=False)
         steps = self.caught()
         if not steps and any(held for _, held in self.steps):
             steps = "\n".join(f"  {'✓' if held else '✗'} {name}" for name, held in self.steps)
-        return "\n\n".join(filter(None, [self.head(), said, steps]))
+        return "\n\n".join(filter(None, [self.head(), message, steps]))
 
     def caught(self) -> str:
         """Of a duel, which implementations the test kept and caught, without the names of others; else ""."""
@@ -73,7 +73,7 @@ class Said:
     def as_html(self) -> str:
         """The card that a notebook shows, in the same words."""
         caught = self.caught()
-        return card(
+        return verdict_card(
             good=self.verdict.status == "passed",
             head=self.head(),
             message=self.verdict.message,

@@ -14,7 +14,7 @@ _CODE = "margin: 4px 0; padding: 6px 10px; background: rgba(127, 127, 127, .12);
 _SENTENCE = re.compile(r"(?<=[.?])\s+")
 
 
-def card(
+def verdict_card(
     *, good: bool, head: str, message: str, slip: bool, example: str, steps: Sequence[tuple[str, bool]], note: str
 ) -> str:
     """Return the card of a verdict.
