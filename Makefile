@@ -94,7 +94,7 @@ CHOSEN = $(if $(filter day%,$(TESTS)),tests/checks $(wildcard $(TESTS:%=notebook
 PYTEST = $(PY) -m pytest -n $(WORKERS) --nbval --nbval-cell-timeout 120 --nbval-current-env
 test test-all: export OMP_NUM_THREADS = 1
 test test-all: export OPENBLAS_NUM_THREADS = 1
-test: $(TOOLS) $(MODEL) ## run the tests, in six minutes on two cores (TESTS=day3, or a folder); say what was left out
+test: $(TOOLS) $(MODEL) ## run the tests, in five minutes on two cores (TESTS=day3, or a folder); say what was left out
 	$(PYTEST) $(CHOSEN) $(ARGS)
 test-all: $(TOOLS) $(MODEL) ## run everything, in shards: lessons, browser, the hostile corpus, models trained again
 	$(if $(TESTS),$(PYTEST) --all $(CHOSEN) $(ARGS),@$(PY) scripts/shards.py $(PYTEST) --all $(ARGS))

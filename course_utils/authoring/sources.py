@@ -221,7 +221,7 @@ def _verify_cells(source: Source) -> None:
 
 def _verify_grading(source: Source, index: int, grading: Any) -> None:
     if not isinstance(grading, dict):
-        raise source.error(index, 0, f"nbgrader is {grading!r}", "write its keys, as in CONTRIBUTING.md")
+        raise source.error(index, 0, f"nbgrader is {grading!r}", "write its keys, as in docs/adding.md")
     for key, kind in _NBGRADER.items():
         if type(grading.get(key)) is not kind:
             what = f"nbgrader.{key} is {grading[key]!r}" if key in grading else f"nbgrader.{key} is missing"

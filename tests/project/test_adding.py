@@ -1,4 +1,4 @@
-"""CONTRIBUTING's lists of what a new exercise and a new day touch, walked in a copy of the course."""
+"""The lists in docs/adding.md of what a new exercise and a new day touch, walked in a copy of the course."""
 
 import json
 import os
@@ -130,7 +130,7 @@ OF_EACH_DAY += ["tests/views/test_guesses_in_lessons.py", "tests/checks/test_che
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A copy of the course with an exercise and a day added as CONTRIBUTING says, and built."""
+    """A copy of the course with an exercise and a day added as docs/adding.md says, and built."""
     copy = tmp_path_factory.mktemp("course")
     parts = ("course_utils", "sources", "notebooks", "solutions", "exercises", "tests", "templates")
     parts += ("README.md", "jupytext.toml", "pyproject.toml", "conftest.py")
@@ -162,18 +162,18 @@ def run(folder, *words, status=0):
 
 
 def listed(what):
-    """The files that CONTRIBUTING numbers under a heading."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = text[text.index(f"### {what}\n") :].partition("\n### ")[0]
+    """The files that docs/adding.md numbers under a heading."""
+    text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
+    section = text[text.index(f"## {what}\n") :].partition("\n## ")[0]
     return re.findall(r"^\d\. `([^`]+)`", section, re.MULTILINE)
 
 
-def test_contributing_lists_these_files_of_an_exercise_and_no_others():
+def test_the_page_lists_these_files_of_an_exercise_and_no_others():
     wanted = [name.replace("day1_attention_by_hand.md", "day1_….md") for name in EXERCISE]
     assert [name.replace("dayN", "day1") for name in listed("An exercise")] == wanted and len(wanted) <= 4
 
 
-def test_contributing_lists_these_files_of_a_day_and_no_others():
+def test_the_page_lists_these_files_of_a_day_and_no_others():
     wanted = [TABLE, *(re.sub(r"_stub\b", "_…", name) for name in NEW)]
     found = [name.replace("dayN", f"day{STUB}") for name in listed("A day")]
     assert sorted(found) == sorted(wanted) and len(found) <= 9
