@@ -221,11 +221,16 @@ def _limits() -> str:
 
 
 def _references(text: str, root: Path) -> str:
-    """Return the page of references: its introduction, followed by the references of each lesson."""
+    """Return the page of references: its introduction, followed by the references of each day.
+
+    They are in `references.md` in the folder of the day, or at the end of its lesson.
+    """
     sections = []
     for day in DAYS:
-        _, found, listed = _source(day, root, LESSONS).partition("\n## References\n")
-        if found:
+        path = root / "course_utils" / "days" / f"day{day.number}" / "references.md"
+        at_the_end = _source(day, root, LESSONS).partition("\n## References\n")[2]
+        listed = path.read_text(encoding="utf-8") if path.exists() else at_the_end
+        if listed:
             link = f"[Day {day.number}: {day.title}]({_name(day, root, LESSONS)}.ipynb)"
             sections.append(f"## Day {day.number}\n\n{link}\n\n{listed.strip()}\n")
     return "\n".join([text.partition("\n## Day ")[0].rstrip("\n") + "\n", *sections])

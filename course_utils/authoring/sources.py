@@ -38,6 +38,8 @@ LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
 # which JupyterLab spells in its own way when it runs a notebook.
 LEFT_OUT = "-kernelspec,-jupytext.text_representation.jupytext_version"
 PAIRING = {"default_lexer": "ipython3", "notebook_metadata_filter": LEFT_OUT}
+# Modules of `checks/kernel` that make the inputs and the evidence of an exercise.
+MAKE_INPUTS = ("evidence", "promises", "result_numbers", "small")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NBGRADER = {"grade": bool, "grade_id": str, "locked": bool, "schema_version": int, "solution": bool, "task": bool}
 
@@ -71,7 +73,7 @@ class Source:
         """
         parts = [self.text]
         if self.day and self.path.parent.name == "exercises":
-            places = [f"checks/kernel/{name}.py" for name in ("evidence", "numbers", "promises", "small")]
+            places = [f"checks/kernel/{name}.py" for name in MAKE_INPUTS]
             places += ["days/shared/given/*.py", f"days/day{self.day}/given/*.py"]
         else:
             places = ["days/shared/*.py", f"days/day{self.day}/*.py", f"days/day{self.day}/quiz.yaml"]

@@ -33,8 +33,10 @@ def all_cards(root: Path = ROOT) -> list[Card]:
 
 def _of_day(day: int, lesson: Path) -> list[Card]:
     text = lessons.markdown_of(lesson)
+    page = lesson.with_name("symbols.ipynb")
+    symbols = text + (lessons.of_day(lessons.markdown_of(page), day) if page.exists() else "")
     cards = [
-        *(_symbol(day, *row) for row in lessons.symbols(text)),
+        *(_symbol(day, *row) for row in lessons.symbols(symbols)),
         *(_quiz(day, question) for question in loader.quiz(day)),
         *_mistakes(day),
         *(_claim(day, claim) for claim in lessons.claims(text)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,12 @@ def claims(text: str) -> list[str]:
         elif under and token.type == "inline" and token.level > 1:  # within a list
             found.append(" ".join(token.content.split()))
     return found
+
+
+def of_day(page: str, day: int) -> str:
+    """Return the section of a page of the whole course that is headed `Day N`; empty if there is none."""
+    section = re.search(rf"^## Day {day}$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    return section[1] if section else ""
 
 
 def symbols(text: str) -> list[tuple[str, str, str]]:

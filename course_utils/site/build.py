@@ -24,7 +24,7 @@ from course_utils.site import flash_cards
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
 from course_utils.site.page_wording import said_here
 from course_utils.site.pages import Links, Page, link_text, notebook_page
-from course_utils.site.start_pages import contents, day_pictures, filled
+from course_utils.site.start_pages import TO_LOOK_UP, contents, day_pictures, filled
 from course_utils.site.widget_gallery import plays_page, small_pictures
 from course_utils.site.widgets import page_script, scripts
 
@@ -156,10 +156,10 @@ def _first_use(place: Place, names: Container[str]) -> str:
 
 
 def _notebooks(root: Path) -> Iterator[Path]:
-    """Yield lessons and exercises in the order of the days, then the course map and the references."""
+    """Yield lessons and exercises in the order of the days, then the pages that belong to no day."""
     for day in DAYS:
         yield from (path for folder in (LESSONS, EXERCISES) if (path := day.notebook(folder, root)))
-    yield from (path for name in ("course_map", "references") if (path := root / LESSONS / f"{name}.ipynb").exists())
+    yield from (path for name in TO_LOOK_UP if (path := root / LESSONS / f"{name}.ipynb").exists())
 
 
 def _texts(root: Path) -> Iterator[tuple[str, str]]:

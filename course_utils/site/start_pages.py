@@ -16,7 +16,8 @@ from course_utils.site.widget_gallery import lively
 _MARK = re.compile(r"<!-- (\w+)(?: (\w+))? -->")
 _PUBLISHED = re.compile(r"<!-- published -->\n(.*?)<!-- end -->\n\n", re.DOTALL)
 _CAPTIONS = ("Days", "Look up", "About")
-_LOOK_UP = ("notebooks/course_map", "glossary", "plays", "notebooks/references", "cards")
+TO_LOOK_UP = ("course_map", "symbols", "masks", "references")  # notebooks that belong to no day
+_LOOK_UP = ("notebooks/course_map", "glossary", "plays", *(f"notebooks/{name}" for name in TO_LOOK_UP[1:]), "cards")
 _ORDER = (*_LOOK_UP, "start")
 _EVERYWHERE = frozenset({"Guess", "Guesses", "Practice", "Quiz"})  # widgets that say nothing of their day
 

@@ -15,7 +15,7 @@ from in_process import course as course_command
 from course_utils import course as days_of_the_course
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.authoring import build as building
-from course_utils.authoring.sources import canonical, load_source
+from course_utils.authoring.sources import MAKE_INPUTS, canonical, load_source
 from course_utils.errors import CourseError, SourceError
 from course_utils.files import code_in
 from course_utils.loader import PACKAGE
@@ -631,3 +631,7 @@ def test_the_command_line_says_errors_in_one_line(copy, tmp_path):
     (tmp_path / "empty").mkdir()
     code, _, complaint = course_command("check", cwd=tmp_path / "empty")
     assert code == 2 and "no sources" in complaint
+
+
+def test_the_modules_whose_code_the_hash_of_an_exercise_holds_exist():
+    assert all((PACKAGE / "checks" / "kernel" / f"{name}.py").exists() for name in MAKE_INPUTS)

@@ -47,9 +47,9 @@ class Quiz(CourseWidget):
         )
 
     @classmethod
-    def of_day(cls, day: int) -> Quiz:
-        """The quiz that ends a day's lesson. Raises ValueError for a day that has none."""
-        return cls(loader.quiz(day))
+    def of_day(cls, day: int, sitting: int | None = None) -> Quiz:
+        """Return the quiz of a day, or of one of its sittings. Raises ValueError if there are no such questions."""
+        return cls([question for question in loader.quiz(day) if sitting in (None, question.get("sitting"))])
 
     @property
     def score(self) -> int:
