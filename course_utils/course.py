@@ -20,6 +20,8 @@ WORK_FOLDER = (
     ROOT if IN_CHECKOUT else Path()
 )  # for notebooks, guesses and grades: the checkout, or the current folder if only the package is installed
 LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
+# Built notebooks that belong to no day, beside the course map; a class gets them too.
+TO_LOOK_UP = ("symbols", "masks", "grading", "references")
 SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # folders of the sources of these notebooks
 
 

@@ -32,7 +32,7 @@ from course_utils.checks.judge.exercises import all_exercises, parameters
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.stored_results import FOLDER, store
 from course_utils.checks.kernel.outcome import MIME, as_json
-from course_utils.course import LESSONS, SOLUTIONS, find_notebook, notebook_paths
+from course_utils.course import LESSONS, SOLUTIONS, TO_LOOK_UP, find_notebook, notebook_paths
 from course_utils.errors import CourseError
 
 README = Path(__file__).with_name("student_readme.md")
@@ -83,10 +83,14 @@ def write_student_edition(folder: Path, days: list[int], course: AnswerKey = COU
         _copy(AGENTS, folder / "AGENTS.md")
         _copy_library(root / "course_utils", folder / "course_utils", days)
         lessons = {day: _lesson(root, day) for day in days}
+        pages = [path for name in TO_LOOK_UP if (path := root / LESSONS / f"{name}.ipynb").exists()]
     except OSError as error:
         raise CourseError(f"{error.filename}: cannot be read ({error.strerror}); release from a whole course") from None
     here = {f"notebooks/{path.name}" for path in lessons.values()}
+    here |= {f"notebooks/{path.name}" for path in pages}
     here |= {f"exercises/{course.path(day).name}" for day in days}
+    for path in pages:
+        _write(_without_dead_links(nbformat.read(path, as_version=4), here), folder / "notebooks" / path.name)
     for day, lesson in lessons.items():
         _write(_without_dead_links(nbformat.read(lesson, as_version=4), here), folder / "notebooks" / lesson.name)
         if (states := states_path(lesson)).exists():

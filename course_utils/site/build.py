@@ -17,14 +17,25 @@ from typing import Any
 from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.widget_states import read_states
 from course_utils.cards import all_cards, make_cards
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, day_of, is_published, repository, version, where_it_is
+from course_utils.course import (
+    DAYS,
+    EXERCISES,
+    LESSONS,
+    ROOT,
+    TO_LOOK_UP,
+    day_of,
+    is_published,
+    repository,
+    version,
+    where_it_is,
+)
 from course_utils.errors import CourseError
 from course_utils.files import Marker, write_all
 from course_utils.site import flash_cards
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
 from course_utils.site.page_wording import said_here
 from course_utils.site.pages import Links, Page, link_text, notebook_page
-from course_utils.site.start_pages import TO_LOOK_UP, contents, day_pictures, filled
+from course_utils.site.start_pages import contents, day_pictures, filled
 from course_utils.site.widget_gallery import plays_page, small_pictures
 from course_utils.site.widgets import page_script, scripts
 
@@ -159,7 +170,7 @@ def _notebooks(root: Path) -> Iterator[Path]:
     """Yield lessons and exercises in the order of the days, then the pages that belong to no day."""
     for day in DAYS:
         yield from (path for folder in (LESSONS, EXERCISES) if (path := day.notebook(folder, root)))
-    yield from (path for name in TO_LOOK_UP if (path := root / LESSONS / f"{name}.ipynb").exists())
+    yield from (path for name in ("course_map", *TO_LOOK_UP) if (path := root / LESSONS / f"{name}.ipynb").exists())
 
 
 def _texts(root: Path) -> Iterator[tuple[str, str]]:

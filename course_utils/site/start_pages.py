@@ -6,7 +6,18 @@ import re
 from collections.abc import Iterable, Sequence
 
 from course_utils.authoring.generated_tables import minutes_of_exercises
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, Day, day_of, duration, is_published, repository
+from course_utils.course import (
+    DAYS,
+    EXERCISES,
+    LESSONS,
+    ROOT,
+    TO_LOOK_UP,
+    Day,
+    day_of,
+    duration,
+    is_published,
+    repository,
+)
 from course_utils.errors import CourseError
 from course_utils.site import flash_cards
 from course_utils.site.pages import Page, Play
@@ -16,8 +27,7 @@ from course_utils.site.widget_gallery import lively
 _MARK = re.compile(r"<!-- (\w+)(?: (\w+))? -->")
 _PUBLISHED = re.compile(r"<!-- published -->\n(.*?)<!-- end -->\n\n", re.DOTALL)
 _CAPTIONS = ("Days", "Look up", "About")
-TO_LOOK_UP = ("course_map", "symbols", "masks", "references")  # notebooks that belong to no day
-_LOOK_UP = ("notebooks/course_map", "glossary", "plays", *(f"notebooks/{name}" for name in TO_LOOK_UP[1:]), "cards")
+_LOOK_UP = ("notebooks/course_map", "glossary", "plays", *(f"notebooks/{name}" for name in TO_LOOK_UP), "cards")
 _ORDER = (*_LOOK_UP, "start")
 _EVERYWHERE = frozenset({"Guess", "Guesses", "Practice", "Quiz"})  # widgets that say nothing of their day
 

@@ -35,7 +35,7 @@ from course_utils.checks.judge.rungs import evidence_for
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.outcome import MIME, as_json, evidence_of
 from course_utils.cli import app
-from course_utils.course import version
+from course_utils.course import ROOT, TO_LOOK_UP, version
 from course_utils.errors import CourseError
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.grade import grade_notebook, grade_submission
@@ -184,6 +184,7 @@ def test_a_secret_that_is_missing_or_short_is_an_error_that_does_not_tell_it(tmp
 
 
 # All that an edition of day 1 may hold.
+PAGES = {f"notebooks/{name}.ipynb" for name in TO_LOOK_UP if (ROOT / "notebooks" / f"{name}.ipynb").exists()}
 MAY_HOLD = re.compile(
     r"LICENSE|LICENSE-TEXT|Makefile|README\.md|AGENTS\.md|pyproject\.toml|requirements\.lock|environment\.yml|setup\.py"
     r"|\.gitignore|scripts/preflight\.py|labconfig/.+|notebooks/(?:widgets/)?day1_\w+\.\w+|exercises/day1_\w+\.ipynb"
@@ -195,8 +196,8 @@ MAY_HOLD = re.compile(
 def test_the_student_gets_one_day_and_nothing_of_answers_or_grader(out):
     student = out / "student"
     files = {path.relative_to(student).as_posix() for path in student.rglob("*") if path.is_file()}
-    assert [path for path in files if not MAY_HOLD.fullmatch(path) or "__pycache__" in path] == []
-    assert {path for path in files if path.endswith(".ipynb")} == {f"notebooks/{LESSON}", f"exercises/{LESSON}"}
+    assert [path for path in files - PAGES if not MAY_HOLD.fullmatch(path) or "__pycache__" in path] == []
+    assert {path for path in files if path.endswith(".ipynb")} == {f"notebooks/{LESSON}", f"exercises/{LESSON}", *PAGES}
     assert {"course_utils/days/day1/duel.py", "course_utils/days/day1/quiz.yaml"} <= files
     assert {"Makefile", "README.md", "AGENTS.md", "labconfig/default_setting_overrides.json"} <= files
     assert {"course_utils/views/widgets/heatmap.js", "course_utils/data/saturation.json"} <= files
@@ -213,7 +214,7 @@ def test_what_an_assistant_of_a_student_reads_is_true_of_the_edition(out):
 def test_its_notebooks_install_no_other_course(out):
     """That would be the public one, with its answers: an edition brings a library of its own."""
     paths = [*(out / "student").glob("notebooks/*.ipynb"), *(out / "student").glob("exercises/*.ipynb")]
-    assert len(paths) == 2
+    assert len(paths) == 2 + len(PAGES)
     for path in paths:
         assert "google.colab" not in path.read_text(encoding="utf-8"), path.name
     assert "urls" not in tomllib.loads((out / "student" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
