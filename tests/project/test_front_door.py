@@ -24,3 +24,4 @@ def test_the_file_browser_leaves_out_what_a_learner_never_opens():
     shown = {path.name for path in ROOT.iterdir() if not any(fnmatch(path.name, glob) for glob in unseen)}
     assert {"notebooks", "exercises", "solutions", "course_utils", "docs", "README.md"} <= shown
     assert not {"tests", "sources", "benchmarks", "scripts", "templates", "pyproject.toml", "requirements.lock"} & shown
+    assert not {"biome.json", "package.json", "package-lock.json", "node_modules"} & shown

@@ -29,7 +29,8 @@ def files(*patterns: str) -> list[Path]:
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
     names = found.stdout.splitlines() if found.returncode == 0 else [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")]
-    skipped = re.compile(r"(^|/)(\.venv|\.git|build|__pycache__|\.\w+_cache|\.hypothesis|grades|[\w.]+\.egg-info)(/|$)")
+    caches = r"\.venv|node_modules|\.git|build|__pycache__|\.\w+_cache|\.hypothesis|grades|[\w.]+\.egg-info"
+    skipped = re.compile(rf"(^|/)({caches})(/|$)")
     paths = [ROOT / name for name in names if not skipped.search(name)]
     return [path for path in paths if path.is_file() and any(path.match(pattern) for pattern in patterns)]
 
@@ -227,7 +228,8 @@ REGISTRY = re.compile(
 
 
 def test_no_file_names_a_machine_or_a_registry():
-    for path in files("*.py", "*.md", "*.toml", "*.yml", "*.lock", "*.ipynb", "*.js", "*.css", "Makefile", "run"):
+    code = ("*.py", "*.js", "*.css", "Makefile", "run")
+    for path in files(*code, "*.md", "*.toml", "*.yml", "*.lock", "package*.json", "*.ipynb"):
         text = path.read_text(encoding="utf-8")
         found = MACHINE.search(text) or REGISTRY.search(text)
         if path.parent.name == "browser" and found and found[0].startswith("file:"):

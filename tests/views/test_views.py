@@ -93,7 +93,7 @@ def test_sizes_of_text_radii_and_colours_of_the_page_stand_in_widget_css_alone()
     own = re.compile(r"font-size: \d+px|border-radius: [2-9]px|var\(--jp-(content-font|layout|border)")
     files = {path.name: path.read_text(encoding="utf-8") for path in Path(views.__file__).parent.glob("*/*.css")}
     assert own.search(files.pop("widget.css"))
-    rules = [f"{name}: {line}" for name, text in files.items() for line in text.splitlines()]
+    rules = [f"{name}: {rule}" for name, text in files.items() for rule in text.split("}")]
     drawn = "-plot text"  # in units of a drawing, which is scaled
     assert [rule for rule in rules if own.search(rule) and drawn not in rule] == []
 

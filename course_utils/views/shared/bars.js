@@ -1,15 +1,31 @@
 // Shared by the widgets that turn scores into bars: softmax and its measures, sliders, readouts.
 
 const softmax = (scores) => {
-  const peak = Math.max(...scores), powers = Array.from(scores, (score) => Math.exp(score - peak));
+  const peak = Math.max(...scores);
+  const powers = Array.from(scores, (score) => Math.exp(score - peak));
   const total = powers.reduce((sum, power) => sum + power, 0);
   return powers.map((power) => power / total);
 };
-const entropy = (weights) => Math.max(0, weights.reduce((sum, p) => sum - (p ? p * Math.log(p) : 0), 0));
+const entropy = (weights) =>
+  Math.max(
+    0,
+    weights.reduce((sum, p) => sum - (p ? p * Math.log(p) : 0), 0),
+  );
 const jacobianTrace = (weights) => weights.reduce((sum, p) => sum + p * (1 - p), 0);
 
 // In a field all keys are text, but for those that leave it or run the cell.
-const SLIDER_KEYS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown", "Enter", " "];
+const SLIDER_KEYS = [
+  "ArrowUp",
+  "ArrowDown",
+  "ArrowLeft",
+  "ArrowRight",
+  "Home",
+  "End",
+  "PageUp",
+  "PageDown",
+  "Enter",
+  " ",
+];
 function keepSliderKeys(node) {
   keepKeys(node, (event) => {
     const changed = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
@@ -21,8 +37,10 @@ function keepSliderKeys(node) {
 // A slider over the positions 0 to `last`, with its value in words and labels under some positions. Its label is around
 // it: every widget on a page has a module of its own, so a module cannot count up to an id that no other has.
 function barsSlider({ name, last, ticks, onInput }) {
-  const node = make("div", "course-bars-slider"), label = make("label");
-  const head = make("span", "course-bars-head"), value = make("span", "course-bars-value", { "aria-hidden": "true" });
+  const node = make("div", "course-bars-slider");
+  const label = make("label");
+  const head = make("span", "course-bars-head");
+  const value = make("span", "course-bars-value", { "aria-hidden": "true" });
   const input = make("input", "", { type: "range", min: 0, max: last, step: 1 });
   const scale = make("div", "course-bars-ticks", { "aria-hidden": "true" });
   for (const [position, text] of ticks) {
@@ -57,7 +75,9 @@ function barsReadouts({ name, measures, columns, tracks = true }) {
   });
   const body = table.createTBody();
   const rows = measures.map((measure) => {
-    const row = body.insertRow(), track = make("td", "course-bars-track"), line = make("div", "course-bars-line");
+    const row = body.insertRow();
+    const track = make("td", "course-bars-track");
+    const line = make("div", "course-bars-line");
     track.append(line);
     row.dataset.row = measure.key;
     row.append(make("th", "", { scope: "row" }, measure.name), ...(tracks ? [track] : []));
@@ -74,15 +94,16 @@ function barsReadouts({ name, measures, columns, tracks = true }) {
     node: table,
     // values[r][c] belongs to measure r and column c; most[r] is the end of the track; current is a column's key or none.
     show: (values, most, current) => {
-      rows.forEach((cells, r) => cells.forEach(({ cell, mark }, c) => {
-        cell.textContent = values[r][c].toFixed(2);
-        cell.dataset.value = values[r][c];
-        cell.classList.toggle("course-bars-current", columns[c].key === current);
-        if (mark) mark.style.left = `${100 * Math.min(1, values[r][c] / most[r])}%`;
-        mark?.classList.toggle("course-bars-current", columns[c].key === current);
-      }));
+      rows.forEach((cells, r) =>
+        cells.forEach(({ cell, mark }, c) => {
+          cell.textContent = values[r][c].toFixed(2);
+          cell.dataset.value = values[r][c];
+          cell.classList.toggle("course-bars-current", columns[c].key === current);
+          if (mark) mark.style.left = `${100 * Math.min(1, values[r][c] / most[r])}%`;
+          mark?.classList.toggle("course-bars-current", columns[c].key === current);
+        }),
+      );
       heads.forEach((cell, c) => cell.classList.toggle("course-bars-current", columns[c].key === current));
     },
   };
 }
-

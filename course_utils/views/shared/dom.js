@@ -18,7 +18,9 @@ const makeRoot = (model, name, attributes) => {
 // A box for what may be wider than the page: it scrolls sideways, and says so.
 function makeScroll(name, attributes) {
   const node = make("div", `course-scroll ${name}`, attributes);
-  const seen = new ResizeObserver(() => requestAnimationFrame(() => node.toggleAttribute("data-wide", node.scrollWidth > node.clientWidth + 1)));
+  const seen = new ResizeObserver(() =>
+    requestAnimationFrame(() => node.toggleAttribute("data-wide", node.scrollWidth > node.clientWidth + 1)),
+  );
   queueMicrotask(() => [node, ...node.children].forEach((each) => seen.observe(each)));
   return node;
 }
@@ -33,16 +35,24 @@ const minus = (text) => text.replace("-", "−");
 // and `ink`, in which text on it can be read, of either theme. On a dark ground they run from dark to bright, as the
 // filter of .course-ramp in widget.css makes of a canvas.
 function makeRamp(model) {
-  const { colours, light_ink_from } = model.get("_ramp"), parts = bytes(colours), levels = [...Array(256).keys()];
+  const { colours, light_ink_from } = model.get("_ramp");
+  const parts = bytes(colours);
+  const levels = [...Array(256).keys()];
   const turned = (level) => {
     const [r, g, b] = [0, 1, 2].map((i) => 255 - parts[3 * level + i]);
-    const mixed = [-0.574 * r + 1.43 * g + 0.144 * b, 0.426 * r + 0.43 * g + 0.144 * b, 0.426 * r + 1.43 * g - 0.856 * b];
+    const mixed = [
+      -0.574 * r + 1.43 * g + 0.144 * b,
+      0.426 * r + 0.43 * g + 0.144 * b,
+      0.426 * r + 1.43 * g - 0.856 * b,
+    ];
     return mixed.map((part) => Math.max(0, Math.min(255, Math.round(part))));
   };
   const linear = (part) => (part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4);
   const dim = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) < 0.179;
   const ink = (white) => (white ? "#fff" : "#000");
-  const drawn = levels.map((level) => `light-dark(rgb(${parts.slice(3 * level, 3 * level + 3)}), rgb(${turned(level)}))`);
+  const drawn = levels.map(
+    (level) => `light-dark(rgb(${parts.slice(3 * level, 3 * level + 3)}), rgb(${turned(level)}))`,
+  );
   const inks = levels.map((level) => `light-dark(${ink(level >= light_ink_from)}, ${ink(dim(turned(level)))})`);
   return { parts, colour: (level) => drawn[level], ink: (level) => inks[level] };
 }
@@ -50,12 +60,20 @@ function makeRamp(model) {
 // Calls the function of each name when the trait of that name changes. What is returned ends this.
 function listen(model, heard) {
   for (const name in heard) model.on(`change:${name}`, heard[name]);
-  return () => { for (const name in heard) model.off(`change:${name}`, heard[name]); };
+  return () => {
+    for (const name in heard) model.off(`change:${name}`, heard[name]);
+  };
 }
 
 // JupyterLab binds arrows, Enter and others to its cells: what a widget does with a key itself goes no further.
-const keepKey = (event) => { event.preventDefault(); event.stopPropagation(); };
-const keepKeys = (node, uses) => node.addEventListener("keydown", (event) => { if (uses(event)) event.stopPropagation(); });
+const keepKey = (event) => {
+  event.preventDefault();
+  event.stopPropagation();
+};
+const keepKeys = (node, uses) =>
+  node.addEventListener("keydown", (event) => {
+    if (uses(event)) event.stopPropagation();
+  });
 const presses = (event) => ["Enter", " "].includes(event.key);
 
 // Every widget is a module of its own, so a counter would give two of them the same ids.
@@ -64,9 +82,11 @@ const newId = (name) => `${name}-${Math.random().toString(36).slice(2)}`;
 // Text as nodes in which powers of e stand raised and letters have subscripts, roman where they are words. The signs that
 // plain text needs for that, ^ and _ and brackets around a power, stay in it without a size, for screen readers and for
 // copying.
-const SET_HIGHER_OR_LOWER = /\be\^(\((?:[^()]|\([^()]*\))*\)|[−-]?[\p{L}\d]+(?:\.\d+)?)|(?<![\p{L}\d_])(\p{L})_([\p{L}\d]+)(?![\p{L}\d_])/gu;
+const SET_HIGHER_OR_LOWER =
+  /\be\^(\((?:[^()]|\([^()]*\))*\)|[−-]?[\p{L}\d]+(?:\.\d+)?)|(?<![\p{L}\d_])(\p{L})_([\p{L}\d]+)(?![\p{L}\d_])/gu;
 function typeset(text) {
-  const nodes = [], unseen = (sign) => make("span", "", { style: "font-size: 0" }, sign);
+  const nodes = [];
+  const unseen = (sign) => make("span", "", { style: "font-size: 0" }, sign);
   const moved = (tag, parts) => {
     const node = make(tag);
     node.append(...parts);
@@ -75,10 +95,16 @@ function typeset(text) {
   const letter = (name) => (/^\p{L}$/u.test(name) ? make("i", "", {}, name) : name);
   let end = 0;
   for (const found of text.matchAll(SET_HIGHER_OR_LOWER)) {
-    const [all, power, symbol, below] = found, inner = power?.startsWith("(") ? power.slice(1, -1) : null;
+    const [all, power, symbol, below] = found;
+    const inner = power?.startsWith("(") ? power.slice(1, -1) : null;
     nodes.push(text.slice(end, found.index));
     if (symbol) nodes.push(letter(symbol), unseen("_"), moved("sub", [letter(below)]));
-    else nodes.push(all[0], unseen("^"), moved("sup", inner === null ? [power] : [unseen("("), ...typeset(inner), unseen(")")]));
+    else
+      nodes.push(
+        all[0],
+        unseen("^"),
+        moved("sup", inner === null ? [power] : [unseen("("), ...typeset(inner), unseen(")")]),
+      );
     end = found.index + all.length;
   }
   return [...nodes, text.slice(end)];

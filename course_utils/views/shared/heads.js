@@ -7,16 +7,28 @@ const headName = (layer, head) => `layer ${layer}, head ${head}`;
 // and heads. follows: arrows press what they reach. What is returned has `stop`, which makes a button the stop.
 function headTable({ layers, heads, name, labels, makeButton, press, bare = false, follows = false }) {
   const table = make("table", "course-heads", { role: "grid", "aria-label": name });
-  const top = table.createTHead().insertRow(), body = table.createTBody(), buttons = [];
+  const top = table.createTHead().insertRow();
+  const body = table.createTBody();
+  const buttons = [];
   let at = 0;
-  const stop = (place) => { buttons[at].tabIndex = -1; at = place; buttons[at].tabIndex = 0; };
-  top.append(make("td"), ...Array.from({ length: heads }, (_, h) => make("th", "", { scope: "col" }, bare ? h : `head ${h}`)));
+  const stop = (place) => {
+    buttons[at].tabIndex = -1;
+    at = place;
+    buttons[at].tabIndex = 0;
+  };
+  top.append(
+    make("td"),
+    ...Array.from({ length: heads }, (_, h) => make("th", "", { scope: "col" }, bare ? h : `head ${h}`)),
+  );
   for (let l = 0; l < layers; l++) {
-    const row = body.insertRow(), side = make("th", "course-heads-side", { scope: "row" });
+    const row = body.insertRow();
+    const side = make("th", "course-heads-side", { scope: "row" });
     side.append(make("div", "course-heads-layer", {}, bare ? l : `layer ${l}`), ...labels(l));
     row.append(side);
     for (let h = 0; h < heads; h++) {
-      const cell = make("td", "", { role: "gridcell" }), button = makeButton(l, h), place = buttons.length;
+      const cell = make("td", "", { role: "gridcell" });
+      const button = makeButton(l, h);
+      const place = buttons.length;
       button.tabIndex = place ? -1 : 0;
       button.addEventListener("click", () => press(l, h));
       button.addEventListener("focus", () => stop(place));
@@ -27,11 +39,18 @@ function headTable({ layers, heads, name, labels, makeButton, press, bare = fals
   }
   keepKeys(table, (event) => !passes(event));
   table.addEventListener("keydown", (event) => {
-    const l = Math.floor(at / heads), h = at % heads;
-    const target = event.ctrlKey ? { Home: [0, 0], End: [layers - 1, heads - 1] }[event.key] : {
-      ArrowDown: [l + 1, h], ArrowUp: [l - 1, h], ArrowRight: [l, h + 1], ArrowLeft: [l, h - 1],
-      Home: [l, 0], End: [l, heads - 1],
-    }[event.key];
+    const l = Math.floor(at / heads);
+    const h = at % heads;
+    const target = event.ctrlKey
+      ? { Home: [0, 0], End: [layers - 1, heads - 1] }[event.key]
+      : {
+          ArrowDown: [l + 1, h],
+          ArrowUp: [l - 1, h],
+          ArrowRight: [l, h + 1],
+          ArrowLeft: [l, h - 1],
+          Home: [l, 0],
+          End: [l, heads - 1],
+        }[event.key];
     if (!target || event.altKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     const [row, column] = [clamp(target[0], layers), clamp(target[1], heads)];
@@ -46,4 +65,3 @@ function passes(event) {
   if (event.altKey || event.metaKey || event.shiftKey) return true;
   return event.ctrlKey ? !["Home", "End"].includes(event.key) : !/^(Arrow.*|Home|End|Page.*|Enter| )$/.test(event.key);
 }
-

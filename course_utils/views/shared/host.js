@@ -9,18 +9,23 @@ const revive = (value) => {
 
 // Callbacks run on a change, as in Jupyter.
 function modelOf(plain) {
-  const state = revive(plain), listeners = {};
+  const state = revive(plain);
+  const listeners = {};
   return {
     alone: true,
     get: (name) => state[name],
     set: (name, value) => {
       if (state[name] === value) return;
       state[name] = value;
-      for (const call of listeners["change:" + name] ?? []) call();
+      for (const call of listeners[`change:${name}`] ?? []) call();
     },
     save_changes: () => {},
-    on: (event, call) => (listeners[event] ??= []).push(call),
-    off: (event, call) => { listeners[event] = (listeners[event] ?? []).filter((other) => other !== call); },
+    on: (event, call) => {
+      listeners[event] = [...(listeners[event] ?? []), call];
+    },
+    off: (event, call) => {
+      listeners[event] = (listeners[event] ?? []).filter((other) => other !== call);
+    },
   };
 }
 

@@ -10,14 +10,16 @@ const fixedText = (size, decimals) => {
   return roundedText(size.toFixed(decimals), exact, exact.indexOf(".") + (decimals && decimals + 1));
 };
 const scientific = (size, decimals) => {
-  const [rough, exponent] = size.toExponential(decimals).split("e"), exact = size.toExponential(100).split("e")[0];
+  const [rough, exponent] = size.toExponential(decimals).split("e");
+  const exact = size.toExponential(100).split("e")[0];
   return [roundedText(rough, exact, decimals + 2).replace(/\.?0+$/, ""), Number(exponent)];
 };
 
 // A number for people: four decimals below 10 and fewer above.
 function numberText(value) {
   if (Number.isNaN(value)) return "nan";
-  const sign = value < 0 ? "−" : "", size = Math.abs(value);
+  const sign = value < 0 ? "−" : "";
+  const size = Math.abs(value);
   if (size === Infinity) return `${sign}∞`;
   if (size < 1e-12) return "0";
   if (size < 5e-5 || size >= 1e5) {
@@ -28,7 +30,8 @@ function numberText(value) {
 }
 // Seven digits, where four are not enough to tell two numbers apart.
 function sevenDigits(value) {
-  const size = Math.abs(value), sign = value < 0 ? "−" : "";
+  const size = Math.abs(value);
+  const sign = value < 0 ? "−" : "";
   if (!size || !Number.isFinite(size)) return numberText(value);
   const exponent = Number(size.toExponential(6).split("e")[1]);
   if (exponent >= -4 && exponent < 7) return sign + fixedText(size, 6 - exponent).replace(/\.?0*$/, "");

@@ -5,18 +5,25 @@ function makePlayer(model, name, unit, first = 0, opening = () => false) {
   const node = make("div", "course-player", { role: "group", "aria-label": name });
   const button = (text, label, act) => {
     const made = make("button", "", { type: "button", "aria-label": label }, text);
-    made.addEventListener("click", () => { if (made.getAttribute("aria-disabled") !== "true") act(); });
+    made.addEventListener("click", () => {
+      if (made.getAttribute("aria-disabled") !== "true") act();
+    });
     node.append(made);
     return made;
   };
-  let last = 0, clock = null;
+  let last = 0;
+  let clock = null;
   const reset = button("reset", "reset", () => walk(-Infinity));
   const back = button("← back", "back", () => walk(-1));
   const play = button("▶ play", "play", () => (clock ? stop() : start()));
   const next = button("step →", "step", () => walk(1));
-  const label = make("label", "course-player-slider"), place = make("span", "course-player-place");
+  const label = make("label", "course-player-slider");
+  const place = make("span", "course-player-place");
   const slider = make("input", "", { type: "range", min: 0, step: 1 });
-  slider.addEventListener("input", () => { stop(); go(+slider.value); });
+  slider.addEventListener("input", () => {
+    stop();
+    go(+slider.value);
+  });
   label.append(make("span", "", {}, unit), slider);
   node.append(label, place);
 
@@ -26,14 +33,20 @@ function makePlayer(model, name, unit, first = 0, opening = () => false) {
     model.set("step", target);
     model.save_changes();
   }
-  function walk(by) { stop(); go(model.get("step") + by); }
+  function walk(by) {
+    stop();
+    go(model.get("step") + by);
+  }
   function start() {
     if (opening() || model.get("step") >= last) go(0);
-    clock = setInterval(() => {
-      if (!node.isConnected) return stop();
-      go(model.get("step") + 1);
-      if (model.get("step") >= last) stop();
-    }, Math.max(150, Math.min(1000, 30000 / last)));
+    clock = setInterval(
+      () => {
+        if (!node.isConnected) return stop();
+        go(model.get("step") + 1);
+        if (model.get("step") >= last) stop();
+      },
+      Math.max(150, Math.min(1000, 30000 / last)),
+    );
     showPlay();
   }
   function stop() {
@@ -50,8 +63,10 @@ function makePlayer(model, name, unit, first = 0, opening = () => false) {
   function keys(root) {
     root.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-      const { key, target } = event, moves = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
-      const arrow = /^(Arrow|Home|End|Page)/.test(key), owns = ["SELECT", "INPUT"].includes(target.tagName);
+      const { key, target } = event;
+      const moves = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
+      const arrow = /^(Arrow|Home|End|Page)/.test(key);
+      const owns = ["SELECT", "INPUT"].includes(target.tagName);
       if (!arrow && key !== " " && key !== "Enter") return;
       event.stopPropagation(); // JupyterLab binds these keys to its cells
       const free = target === slider || !(owns || target.tagName === "BUTTON");
@@ -63,7 +78,13 @@ function makePlayer(model, name, unit, first = 0, opening = () => false) {
   }
 
   return {
-    node, keys, stop, go: (step) => { stop(); go(step); },
+    node,
+    keys,
+    stop,
+    go: (step) => {
+      stop();
+      go(step);
+    },
     focus: () => slider.focus({ preventScroll: true }),
     show: (step, end) => {
       last = end;
@@ -88,22 +109,29 @@ function makeLate(model, place, named) {
       const is = () => Object.entries(settings).some(([name, value]) => model.get(name) !== value);
       clearTimeout(late);
       if (!is()) place.textContent = "";
-      else late = setTimeout(() => {
-        if (is()) place.textContent = `waiting for Python; still shown: ${named(settings)}`;
-      }, 400);
+      else
+        late = setTimeout(() => {
+          if (is()) place.textContent = `waiting for Python; still shown: ${named(settings)}`;
+        }, 400);
     },
   };
 }
 
 // A line of text that changes with the step. The longest of them all, unseen, keeps its room, so that nothing moves.
 function makeTold(name, show = (node, text) => node.replaceChildren(...typeset(text))) {
-  const node = make("div", `course-player-told ${name}`), room = make("div", "course-player-room", { "aria-hidden": "true" });
+  const node = make("div", `course-player-told ${name}`);
+  const room = make("div", "course-player-room", { "aria-hidden": "true" });
   const seen = make("div", "", { role: "status" });
   let shown;
   node.append(room, seen);
   return {
-    node, seen,
-    rooms: (all) => show(room, all.reduce((a, b) => (String(b).length > String(a).length ? b : a), "")),
+    node,
+    seen,
+    rooms: (all) =>
+      show(
+        room,
+        all.reduce((a, b) => (String(b).length > String(a).length ? b : a), ""),
+      ),
     show: (text) => {
       if (shown === String(text)) return;
       shown = String(text);
@@ -111,4 +139,3 @@ function makeTold(name, show = (node, text) => node.replaceChildren(...typeset(t
     },
   };
 }
-

@@ -5,7 +5,14 @@ const expBelow = (x, m) => (x === -Infinity ? 0 : Math.exp(x - m)); // for x ≤
 
 // One more block of keys, its scores and values, into {m, l, o}; `factor` is what the old sums were multiplied by.
 function absorb({ m, l, o }, scores, values) {
-  const after = Math.max(m, ...scores), factor = expBelow(m, after), powers = scores.map((score) => expBelow(score, after));
-  return { m: after, factor, powers, l: l * factor + powers.reduce((sum, power) => sum + power, 0),
-    o: o.map((part, c) => part * factor + powers.reduce((sum, power, i) => sum + power * values[i][c], 0)) };
+  const after = Math.max(m, ...scores);
+  const factor = expBelow(m, after);
+  const powers = scores.map((score) => expBelow(score, after));
+  return {
+    m: after,
+    factor,
+    powers,
+    l: l * factor + powers.reduce((sum, power) => sum + power, 0),
+    o: o.map((part, c) => part * factor + powers.reduce((sum, power, i) => sum + power * values[i][c], 0)),
+  };
 }

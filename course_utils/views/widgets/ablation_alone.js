@@ -5,12 +5,17 @@ const NOT_BEFORE = "these heads together were not computed before: that needs Py
 function answerAblation(model, heads, unknown) {
   const { answers, rises } = model.get("_alone");
   const follow = () => {
-    const off = model.get("off"), known = answers[off.map(([l, h]) => l * heads + h).join(",")], before = model.get("_result");
+    const off = model.get("off");
+    const known = answers[off.map(([l, h]) => l * heads + h).join(",")];
+    const before = model.get("_result");
     unknown(known ? "" : NOT_BEFORE);
     if (!known) return;
     const top = Math.max(before.top, Math.ceil(Math.max(0, ...known.losses.filter((loss) => loss !== null)))); // never shrinks
     model.set("_result", { ...before, ...known, off, top });
   };
-  const each = () => { model.set("_rises", rises); model.set("_answered", model.get("_asked")); };
+  const each = () => {
+    model.set("_rises", rises);
+    model.set("_answered", model.get("_asked"));
+  };
   return listen(model, { off: follow, _asked: each });
 }

@@ -1,11 +1,13 @@
 // Draws the cards of course_map.py: all words come from there, this draws bars and opens notebooks.
 
-const SAVING = 1500, ANSWER = 5000; // milliseconds
+const SAVING = 1500;
+const ANSWER = 5000; // milliseconds
 const SAVED = "Saving.";
 
 function render({ model, el }) {
   const root = makeRoot(model, "course-map", { role: "group", "aria-label": "course map" });
-  const told = make("div", "course-map-told", { role: "status" }), list = make("ol", "course-map-days");
+  const told = make("div", "course-map-told", { role: "status" });
+  const list = make("ol", "course-map-days");
   const again = make("button", "course-map-again", { type: "button" }, "Read grades and guesses again");
   const head = make("div", "course-map-head");
   again.addEventListener("click", () => {
@@ -13,8 +15,12 @@ function render({ model, el }) {
     model.save_changes();
   });
   // JupyterLab saves what is open, by the attribute; grading begins when that has had its time.
-  const grade = make("button", "course-map-grade", { type: "button", "data-commandlinker-command": "docmanager:save-all",
-    "data-commandlinker-args": "{}" }, "Save and grade");
+  const grade = make(
+    "button",
+    "course-map-grade",
+    { type: "button", "data-commandlinker-command": "docmanager:save-all", "data-commandlinker-args": "{}" },
+    "Save and grade",
+  );
   grade.addEventListener("click", () => {
     if (grade.getAttribute("aria-disabled") === "true") return;
     grade.setAttribute("aria-disabled", "true");
@@ -29,7 +35,8 @@ function render({ model, el }) {
       }, ANSWER);
     }, SAVING);
   });
-  const busy = make("div", "course-map-busy", { role: "status" }), buttons = make("div", "course-map-buttons");
+  const busy = make("div", "course-map-busy", { role: "status" });
+  const buttons = make("div", "course-map-buttons");
   function showGrading() {
     const text = model.get("_grading");
     busy.textContent = text;
@@ -43,10 +50,12 @@ function render({ model, el }) {
 
   function show() {
     const { told: lines, cards, home, grades } = model.get("_shown");
-    const toFile = (kind, name, file) => (model.alone ? toPage(model, kind, name, file) : link(kind, name, inLab(file, home)));
+    const toFile = (kind, name, file) =>
+      model.alone ? toPage(model, kind, name, file) : link(kind, name, inLab(file, home));
     grade.hidden = !grades;
     again.hidden = Boolean(model.alone);
-    const days = model.alone ? Object.keys(readGuesses()) : [], kept = days.flatMap(guessesOf);
+    const days = model.alone ? Object.keys(readGuesses()) : [];
+    const kept = days.flatMap(guessesOf);
     const all = kept.length ? [...lines, `Your guesses in this browser: ${summedUp(kept).join(" ")}`] : lines;
     if (told.textContent !== all.join("")) told.replaceChildren(...all.map((line) => make("div", "", {}, line)));
     const focused = [...list.querySelectorAll("a")].indexOf(document.activeElement);
@@ -87,8 +96,17 @@ function card({ name, title, planned, part, lines, next, links }, toFile) {
 function link(kind, name, path) {
   if (path === null) return make("span", "", {}, kind);
   const href = `${labConfig().baseUrl}lab/tree/${path.split("/").map(encodeURIComponent).join("/")}`;
-  return make("a", "", { href, "aria-label": `${kind} of ${name}`, "data-commandlinker-command": "docmanager:open",
-    "data-commandlinker-args": JSON.stringify({ path }) }, kind);
+  return make(
+    "a",
+    "",
+    {
+      href,
+      "aria-label": `${kind} of ${name}`,
+      "data-commandlinker-command": "docmanager:open",
+      "data-commandlinker-args": JSON.stringify({ path }),
+    },
+    kind,
+  );
 }
 
 // On a page without a kernel: the page of a notebook, which is given by its path in the course. The host may say where it

@@ -8,16 +8,22 @@ const WAITS = "waiting for Python, which counts while the kernel runs";
 function render({ model, el }) {
   const { counters, states } = model.get("_layout");
   const root = makeRoot(model, "course-decoding", { role: "group", "aria-label": model.get("title") });
-  const set = (name, value) => { model.set(name, value); model.save_changes(); };
+  const set = (name, value) => {
+    model.set(name, value);
+    model.save_changes();
+  };
   const player = makePlayer(model, "passes", "pass", 1);
-  const cached = make("input", "", { type: "checkbox" }), label = make("label", "course-decoding-cached");
+  const cached = make("input", "", { type: "checkbox" });
+  const label = make("label", "course-decoding-cached");
   label.append(cached, make("span", "", {}, "keep keys and values (cache)"));
   cached.addEventListener("change", () => set("cached", cached.checked));
 
   // The fields for other words. Python counts anew; until it has, the old passes stay.
-  const form = make("form", "course-decoding-words"), problem = make("div", "course-decoding-problem", { role: "alert" });
+  const form = make("form", "course-decoding-words");
+  const problem = make("div", "course-decoding-problem", { role: "alert" });
   const fields = ["prompt", "then it writes"].map((text) => {
-    const named = make("label"), field = make("input", "", { type: "text", autocomplete: "off", spellcheck: "false" });
+    const named = make("label");
+    const field = make("input", "", { type: "text", autocomplete: "off", spellcheck: "false" });
     named.append(make("span", "", {}, text), field);
     form.append(named);
     return field;
@@ -25,7 +31,10 @@ function render({ model, el }) {
   form.append(make("button", "", { type: "submit" }, "use these words"), problem);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    set("_typed", fields.map((field) => field.value.trim().split(/\s+/).join(" ")));
+    set(
+      "_typed",
+      fields.map((field) => field.value.trim().split(/\s+/).join(" ")),
+    );
     showProblem();
   });
   keepKeys(form, (event) => {
@@ -36,26 +45,43 @@ function render({ model, el }) {
   function showProblem() {
     const waits = () => model.get("_typed").join("\n") !== model.get("_answered").join("\n");
     clearTimeout(late);
-    if (waits()) late = setTimeout(() => { if (waits()) problem.textContent = WAITS; }, 400);
+    if (waits())
+      late = setTimeout(() => {
+        if (waits()) problem.textContent = WAITS;
+      }, 400);
     else problem.textContent = model.get("_problem");
   }
 
   const told = makeTold("course-told course-decoding-told");
   const wide = makeScroll("course-decoding-wide", { tabindex: 0, role: "img" });
-  let frames, given, last, head, rows;
+  let frames;
+  let given;
+  let last;
+  let head;
+  let rows;
   function build() {
-    const tokens = model.get("_tokens"), n = tokens.length;
+    const tokens = model.get("_tokens");
+    const n = tokens.length;
     frames = model.get("_frames");
     given = n - frames.length;
     last = frames.length - 1;
     told.rooms(frames.flatMap((frame) => Object.values(frame.told)));
     const grid = make("table", "course-decoding-grid", { "aria-hidden": "true" });
     head = grid.createTHead().insertRow();
-    head.append(make("td"), ...["Q", "K", "V"].map((text) => make("th", "", {}, text)), make("td", "course-decoding-gap"));
-    tokens.forEach((token) => { const cell = make("th", "course-decoding-key"); cell.append(make("span", "", {}, token)); head.append(cell); });
+    head.append(
+      make("td"),
+      ...["Q", "K", "V"].map((text) => make("th", "", {}, text)),
+      make("td", "course-decoding-gap"),
+    );
+    tokens.forEach((token) => {
+      const cell = make("th", "course-decoding-key");
+      cell.append(make("span", "", {}, token));
+      head.append(cell);
+    });
     const body = grid.createTBody();
     rows = tokens.map((token) => {
-      const row = body.insertRow(), name = make("th", "", {}, token);
+      const row = body.insertRow();
+      const name = make("th", "", {}, token);
       row.append(name);
       const cells = Array.from({ length: n + 3 }, (_, j) => {
         if (j === 3) row.append(make("td", "course-decoding-gap"));
@@ -65,7 +91,9 @@ function render({ model, el }) {
     });
     wide.style.setProperty("--columns", n + 5);
     wide.replaceChildren(grid);
-    model.get("_typed").forEach((text, i) => { fields[i].value = text; });
+    model.get("_typed").forEach((text, i) => {
+      fields[i].value = text;
+    });
   }
   const legend = make("div", "course-legend course-decoding-legend");
   for (const state of Object.values(STATES)) {
@@ -75,10 +103,17 @@ function render({ model, el }) {
   }
 
   const table = make("table", "course-decoding-counters", { "aria-label": "what the passes cost" });
-  const top = table.createTHead().insertRow(), second = table.tHead.insertRow();
-  top.append(make("td"), make("th", "", { colspan: 2, scope: "colgroup" }, "this pass"),
-    make("th", "", { colspan: 2, scope: "colgroup" }, "passes so far"));
-  second.append(make("td"), ...["without", "with cache", "without", "with cache"].map((text) => make("th", "", { scope: "col" }, text)));
+  const top = table.createTHead().insertRow();
+  const second = table.tHead.insertRow();
+  top.append(
+    make("td"),
+    make("th", "", { colspan: 2, scope: "colgroup" }, "this pass"),
+    make("th", "", { colspan: 2, scope: "colgroup" }, "passes so far"),
+  );
+  second.append(
+    make("td"),
+    ...["without", "with cache", "without", "with cache"].map((text) => make("th", "", { scope: "col" }, text)),
+  );
   const counts = counters.map((name) => {
     const row = (table.tBodies[0] || table.createTBody()).insertRow();
     row.append(make("th", "", { scope: "row" }, name));
@@ -89,7 +124,9 @@ function render({ model, el }) {
   el.append(root);
 
   function show() {
-    const step = Math.min(model.get("step"), last), mode = model.get("cached") ? "with" : "without", frame = frames[step];
+    const step = Math.min(model.get("step"), last);
+    const mode = model.get("cached") ? "with" : "without";
+    const frame = frames[step];
     player.show(step, last);
     cached.checked = mode === "with";
     told.show(frame.told[mode]);
@@ -103,14 +140,28 @@ function render({ model, el }) {
         cell.className = `course-decoding-cell${state ? ` course-decoding-${state}` : ""}`;
       });
     });
-    head.querySelectorAll(".course-decoding-key").forEach((cell, i) => cell.classList.toggle("course-decoding-absent", i >= given + step));
-    frame.table.forEach((texts, r) => texts.forEach((text, c) => {
-      counts[r][c].textContent = text;
-      counts[r][c].classList.toggle("course-decoding-current", (c % 2 === 1) === (mode === "with"));
-    }));
+    head
+      .querySelectorAll(".course-decoding-key")
+      .forEach((cell, i) => cell.classList.toggle("course-decoding-absent", i >= given + step));
+    frame.table.forEach((texts, r) =>
+      texts.forEach((text, c) => {
+        counts[r][c].textContent = text;
+        counts[r][c].classList.toggle("course-decoding-current", (c % 2 === 1) === (mode === "with"));
+      }),
+    );
   }
-  const rebuild = () => { player.stop(); build(); show(); };
-  const stopListening = listen(model, { step: show, cached: show, _frames: rebuild, _answered: showProblem, _problem: showProblem });
+  const rebuild = () => {
+    player.stop();
+    build();
+    show();
+  };
+  const stopListening = listen(model, {
+    step: show,
+    cached: show,
+    _frames: rebuild,
+    _answered: showProblem,
+    _problem: showProblem,
+  });
   const stop = model.alone ? answerDecoding(model) : () => {};
   build();
   show();

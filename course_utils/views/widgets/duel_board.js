@@ -11,7 +11,10 @@ function render({ model, el }) {
     const kind = tile.right ? "right implementation" : "wrong implementation";
     const label = `${kind} ${tile.number}: ${state}${tile.name ? `, ${tile.name}` : ""}`;
     const node = make("button", `course-duel-tile course-duel-${state.replace(" ", "-")}`, {
-      type: "button", "aria-label": label, "aria-pressed": "false", title: tile.name || state,
+      type: "button",
+      "aria-label": label,
+      "aria-pressed": "false",
+      title: tile.name || state,
     });
     const mark = { kept: "✓", caught: "✓", condemned: "✗", "got away": "?" }[state];
     node.append(make("span", "course-duel-number", {}, `${tile.number}`), make("span", "course-duel-mark", {}, mark));

@@ -3,22 +3,28 @@
 const HOW = {
   number: "Move the slider or type a number.",
   choice: "Choose one.",
-  curve: "Draw from left to right with the mouse or a finger. With the keyboard, up and down move a point, with Shift "
-    + "further; left and right go to the next one.",
+  curve:
+    "Draw from left to right with the mouse or a finger. With the keyboard, up and down move a point, with Shift " +
+    "further; left and right go to the next one.",
 };
 const STEPS = { ArrowUp: 0.01, ArrowDown: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -2, End: 2, Enter: 0, " ": 0 };
-const CELL = ".jp-CodeCell, div.cell", SHOWS = ".jp-Cell-outputWrapper, .cell_output"; // in JupyterLab, on a page
-const CODE = ".jp-Cell-inputWrapper, .cell_input", ASKS = /\bguesses\.|\bGuess\./; // a guess that has not run yet, too
+const CELL = ".jp-CodeCell, div.cell";
+const SHOWS = ".jp-Cell-outputWrapper, .cell_output"; // in JupyterLab, on a page
+const CODE = ".jp-Cell-inputWrapper, .cell_input";
+const ASKS = /\bguesses\.|\bGuess\./; // a guess that has not run yet, too
 const TRY = /^Try\b/; // what to do with the widget that is veiled
 const BEGUN = /^[-−]?[\d.,]*(\de[-+−]?\d*)?$/i; // a number, or the beginning of one
 const CLOSE = 14; // pixels on either side of a place in which its point follows the pointer
 
 function render({ model, el }) {
-  const posed = model.get("_posed"), uid = newId("course-guess"), log = posed.scale === "log";
+  const posed = model.get("_posed");
+  const uid = newId("course-guess");
+  const log = posed.scale === "log";
   const unit = posed.unit && posed.unit !== "%" ? ` ${posed.unit}` : posed.unit;
   const written = (value) => `${brief(value)}${unit}`;
   const root = makeRoot(model, "course-guess", { role: "group", "aria-labelledby": `${uid}-asked` });
-  const body = make("div", "course-guess-body"), foot = make("div", "course-guess-foot");
+  const body = make("div", "course-guess-body");
+  const foot = make("div", "course-guess-foot");
   const take = make("button", "course-guess-take", { type: "button" }, "Guess");
   const again = make("button", "", { type: "button" }, "Guess again");
   const lift = make("button", "course-guess-lift", { type: "button" }, "Show without a guess");
@@ -29,8 +35,10 @@ function render({ model, el }) {
   foot.append(take, again, lift, hint);
   el.append(root);
 
-  const toPlace = (value) => (log ? Math.log(value / posed.low) / Math.log(posed.high / posed.low)
-    : (value - posed.low) / (posed.high - posed.low));
+  const toPlace = (value) =>
+    log
+      ? Math.log(value / posed.low) / Math.log(posed.high / posed.low)
+      : (value - posed.low) / (posed.high - posed.low);
   const toValue = (place) => {
     const exact = log ? posed.low * (posed.high / posed.low) ** place : posed.low + place * (posed.high - posed.low);
     const decimals = Math.max(0, Math.min(12, 3 - Math.ceil(Math.log10(posed.high - posed.low))));
@@ -44,7 +52,10 @@ function render({ model, el }) {
   // What is being guessed is sent when a hand lets go, never while it moves.
   function change(draft, settled = true) {
     ready(draft);
-    if (settled) { model.set("draft", draft); model.save_changes(); }
+    if (settled) {
+      model.set("draft", draft);
+      model.save_changes();
+    }
   }
   function ready(draft) {
     const open = draft.filter((value) => value === null).length;
@@ -60,20 +71,25 @@ function render({ model, el }) {
     model.save_changes();
     again.focus({ preventScroll: true });
   });
-  const cover = makeRoot(model, "course-guess-cover", {}), toGuess = make("button", "", { type: "button" }, "Guess above to see this");
+  const cover = makeRoot(model, "course-guess-cover", {});
+  const toGuess = make("button", "", { type: "button" }, "Guess above to see this");
   cover.append(toGuess);
   toGuess.addEventListener("click", () => {
     root.scrollIntoView({ block: "center" });
     part.focus();
   });
-  let veiled = null, lifted = false;
+  let veiled = null;
+  let lifted = false;
   lift.addEventListener("click", () => {
     lifted = true;
     veilAnswer(false);
   });
   function veilAnswer(is) {
     if (is && !lifted) veiled ??= veil(root, cover);
-    else if (veiled) { veiled(); veiled = null; }
+    else if (veiled) {
+      veiled();
+      veiled = null;
+    }
     lift.hidden = !veiled;
   }
   again.addEventListener("click", () => {
@@ -85,7 +101,9 @@ function render({ model, el }) {
   keepKeys(root, (event) => presses(event) || moves.test(event.key) || event.target.type === "text");
 
   function show() {
-    const guess = model.get("guess"), first = model.get("first"), shown = guess.length > 0;
+    const guess = model.get("guess");
+    const first = model.get("first");
+    const shown = guess.length > 0;
     root.classList.toggle("course-guess-shown", shown);
     take.hidden = hint.hidden = shown;
     if (shown) lifted = true;
@@ -99,7 +117,9 @@ function render({ model, el }) {
       told.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line)));
     }
   }
-  const say = () => { kept.textContent = model.get("_kept"); };
+  const say = () => {
+    kept.textContent = model.get("_kept");
+  };
   const stopListening = listen(model, { guess: show, first: show, draft: show, _kept: say });
   const stop = model.alone ? keepHere(model) : () => {};
   show();
@@ -118,14 +138,23 @@ function render({ model, el }) {
 // Veils what the next cell below shows and the text after it, since the answer stands there, and what is to be tried with
 // it. `cover` says so on the veil. Returns what lifts the veil; null if there is none.
 function veil(root, cover) {
-  const own = root.closest(CELL), tried = [], tries = (part) => part.matches("p") && TRY.test(part.textContent);
+  const own = root.closest(CELL);
+  const tried = [];
+  const tries = (part) => part.matches("p") && TRY.test(part.textContent);
   if (!own) return null;
   let found = null;
-  for (let each = own.nextElementSibling; each && !each.matches("section") && !each.querySelector("h1, h2, h3"); each = each.nextElementSibling) {
+  for (
+    let each = own.nextElementSibling;
+    each && !each.matches("section") && !each.querySelector("h1, h2, h3");
+    each = each.nextElementSibling
+  ) {
     if (!found) tried.push(...[each, ...each.querySelectorAll(".jp-RenderedMarkdown > *")].filter(tries));
     if (!each.matches(CELL) || ASKS.test(each.querySelector(CODE)?.textContent)) continue;
     found ??= each;
-    if (each.querySelector(".jp-OutputArea-output, .cell_output .output")) { found = each; break; }
+    if (each.querySelector(".jp-OutputArea-output, .cell_output .output")) {
+      found = each;
+      break;
+    }
   }
   const shows = found?.querySelector(SHOWS);
   if (!shows) return null;
@@ -165,29 +194,51 @@ function keepHere(model) {
     if (!model.get("guess").length) return;
     const { kept, lasts } = keepGuess(model.get("_posed"), model.get("guess"));
     model.set("first", kept.first);
-    model.set("_kept", lasts ? "Kept in this browser; it is sent nowhere." : "Kept until this page is left; this browser keeps no longer.");
+    model.set(
+      "_kept",
+      lasts
+        ? "Kept in this browser; it is sent nowhere."
+        : "Kept until this page is left; this browser keeps no longer.",
+    );
   };
   return listen(model, { guess: hear });
 }
 
 // A slider and a field that say the same; after the guess a line with both numbers on it.
 function numberPart({ root, posed, uid, written, toPlace, toValue, change }) {
-  const node = make("div", "course-guess-number"), entry = make("div", "course-guess-entry");
-  const slider = make("input", "", { type: "range", min: 0, max: 200, step: 1, value: 100,
-    "aria-labelledby": `${uid}-asked` });
-  const field = make("input", "", { type: "text", inputmode: "decimal", autocomplete: "off", "aria-label": "your guess",
-    "aria-describedby": `${uid}-wrong` });
+  const node = make("div", "course-guess-number");
+  const entry = make("div", "course-guess-entry");
+  const slider = make("input", "", {
+    type: "range",
+    min: 0,
+    max: 200,
+    step: 1,
+    value: 100,
+    "aria-labelledby": `${uid}-asked`,
+  });
+  const field = make("input", "", {
+    type: "text",
+    inputmode: "decimal",
+    autocomplete: "off",
+    "aria-label": "your guess",
+    "aria-describedby": `${uid}-wrong`,
+  });
   const wrong = make("div", "course-guess-wrong", { id: `${uid}-wrong`, role: "status" });
-  const line = make("div", "course-guess-line"), scale = make("div", "course-guess-ticks", { "aria-hidden": "true" });
+  const line = make("div", "course-guess-line");
+  const scale = make("div", "course-guess-ticks", { "aria-hidden": "true" });
   const at = (place) => `left:calc(8px + (100% - 16px) * ${place})`;
-  for (const [place, text] of posed.ticks) { // a long number at an end stays within the widget
+  for (const [place, text] of posed.ticks) {
+    // a long number at an end stays within the widget
     const side = text.length < 4 ? "middle" : place < 0.02 ? "start" : place > 0.98 ? "end" : "middle";
     scale.append(make("span", `course-guess-tick-${side}`, { style: at(place) }, text));
   }
   entry.append(field, make("span", "", {}, posed.unit));
   node.append(slider, line, scale, entry, wrong);
   const name = (value) => slider.setAttribute("aria-valuetext", value === null ? "nothing yet" : written(value));
-  const fill = (value) => { field.value = value === null ? "" : String(value); name(value); };
+  const fill = (value) => {
+    field.value = value === null ? "" : String(value);
+    name(value);
+  };
   slider.addEventListener("input", () => {
     const value = toValue(slider.value / 200);
     fill(value);
@@ -212,11 +263,13 @@ function numberPart({ root, posed, uid, written, toPlace, toValue, change }) {
     root.querySelector(".course-guess-take").click();
   });
   function typed() {
-    const text = field.value.trim(), thousands = /^\d{1,3}(,\d{3})+(\.\d*)?$/.test(text);
+    const text = field.value.trim();
+    const thousands = /^\d{1,3}(,\d{3})+(\.\d*)?$/.test(text);
     const plain = thousands ? text.replaceAll(",", "") : text;
     const value = Number(plain.replace("−", "-"));
     if (text === "") return { value: null, said: "" };
-    if (!Number.isFinite(value)) return { value: null, said: `“${text}” is no number: give one such as 0.5, 1200, 0.0001 or 1e-4.` };
+    if (!Number.isFinite(value))
+      return { value: null, said: `“${text}” is no number: give one such as 0.5, 1200, 0.0001 or 1e-4.` };
     if (value < posed.low || value > posed.high) {
       return { value: null, said: `The range is from ${brief(posed.low)} to ${written(posed.high)}.` };
     }
@@ -231,7 +284,10 @@ function numberPart({ root, posed, uid, written, toPlace, toValue, change }) {
       line.hidden = guess === null;
       line.replaceChildren();
       if (guess !== null) {
-        for (const [value, role, text] of [[guess[0], "mine", "your guess"], [posed.truth[0], "truth", "computed"]]) {
+        for (const [value, role, text] of [
+          [guess[0], "mine", "your guess"],
+          [posed.truth[0], "truth", "computed"],
+        ]) {
           const place = toPlace(value);
           const mark = make("div", `course-guess-mark course-guess-${role}`, { style: at(place) });
           const side = place < 0.2 ? "start" : place > 0.8 ? "end" : "middle";
@@ -241,7 +297,10 @@ function numberPart({ root, posed, uid, written, toPlace, toValue, change }) {
       } else if (document.activeElement !== field) {
         if (draft[0] !== null) slider.value = Math.round(200 * toPlace(draft[0]));
         if (draft[0] !== null || wrong.textContent === "") fill(draft[0]);
-      } else if (draft[0] !== null) { slider.value = Math.round(200 * toPlace(draft[0])); name(draft[0]); }
+      } else if (draft[0] !== null) {
+        slider.value = Math.round(200 * toPlace(draft[0]));
+        name(draft[0]);
+      }
     },
   };
 }
@@ -260,50 +319,82 @@ function choicePart({ posed, uid, change }) {
   return {
     node,
     focus: () => (rows.find(({ input }) => input.checked) ?? rows[0]).input.focus({ preventScroll: true }),
-    show: (guess, draft) => rows.forEach(({ label, input, mark }, place) => {
-      const right = guess !== null && posed.truth[0] === place, mine = guess !== null && guess[0] === place;
-      input.checked = (guess ?? draft)[0] === place;
-      input.disabled = guess !== null;
-      label.dataset.verdict = right ? "right" : mine ? "wrong" : "";
-      mark.textContent = right ? "✓ it is this one" : mine ? "✗ your guess" : "";
-    }),
+    show: (guess, draft) =>
+      rows.forEach(({ label, input, mark }, place) => {
+        const right = guess !== null && posed.truth[0] === place;
+        const mine = guess !== null && guess[0] === place;
+        input.checked = (guess ?? draft)[0] === place;
+        input.disabled = guess !== null;
+        label.dataset.verdict = right ? "right" : mine ? "wrong" : "";
+        mark.textContent = right ? "✓ it is this one" : mine ? "✗ your guess" : "";
+      }),
   };
 }
 
 // Axes, a point a place that moves up and down, and a stroke that sets every place it passes.
 function curvePart({ model, posed, written, toPlace, toValue, change }) {
-  const node = make("div", "course-guess-curve"), details = make("details", "course-guess-numbers");
+  const node = make("div", "course-guess-curve");
+  const details = make("details", "course-guess-numbers");
   const svg = draw("svg", "course-guess-plot", { role: "group", "aria-label": posed.y_label || "curve" });
-  const table = make("table", "", {}), count = posed.places.length;
-  const back = draw("g"), truth = draw("g", "course-guess-truth"), mine = draw("path", "course-guess-path");
-  const points = posed.places.map((place, i) => draw("g", "course-guess-point", { role: "slider", tabindex: i ? -1 : 0,
-    "aria-label": `${posed.x_label ? `${posed.x_label} ` : ""}${place}`, "aria-orientation": "vertical",
-    "aria-valuemin": posed.low, "aria-valuemax": posed.high }));
-  for (const point of points) point.append(draw("circle", "course-guess-halo", { r: 14 }), draw("circle", "", { r: 6 }));
+  const table = make("table", "", {});
+  const count = posed.places.length;
+  const back = draw("g");
+  const truth = draw("g", "course-guess-truth");
+  const mine = draw("path", "course-guess-path");
+  const points = posed.places.map((place, i) =>
+    draw("g", "course-guess-point", {
+      role: "slider",
+      tabindex: i ? -1 : 0,
+      "aria-label": `${posed.x_label ? `${posed.x_label} ` : ""}${place}`,
+      "aria-orientation": "vertical",
+      "aria-valuemin": posed.low,
+      "aria-valuemax": posed.high,
+    }),
+  );
+  for (const point of points)
+    point.append(draw("circle", "course-guess-halo", { r: 14 }), draw("circle", "", { r: 6 }));
   svg.append(back, truth, mine, ...points);
   details.append(make("summary", "", {}, "The numbers"), table);
-  node.append(makeSet("div", "course-guess-y", {}, posed.y_label + (posed.unit ? `, ${posed.unit}` : "")), svg,
-    makeSet("div", "course-guess-x", {}, posed.x_label), make("div", "course-legend course-guess-legend"), details);
+  node.append(
+    makeSet("div", "course-guess-y", {}, posed.y_label + (posed.unit ? `, ${posed.unit}` : "")),
+    svg,
+    makeSet("div", "course-guess-x", {}, posed.x_label),
+    make("div", "course-legend course-guess-legend"),
+    details,
+  );
   node.querySelector(".course-guess-legend").append(sample("mine", "your guess"), sample("truth", "computed"));
-  const room = { left: 56, right: 18, top: 12, bottom: 26 }, height = 260;
-  let width = 0, values = model.get("draft"), fixed = false, last = null, at = 0;
+  const room = { left: 56, right: 18, top: 12, bottom: 26 };
+  const height = 260;
+  let width = 0;
+  let values = model.get("draft");
+  let fixed = false;
+  let last = null;
+  let at = 0;
 
-  const inside = () => width - room.left - room.right, tall = height - room.top - room.bottom;
-  const x = (i) => room.left + posed.along[i] * inside(), y = (place) => room.top + (1 - place) * tall;
-  const line = (numbers) => numbers.map((value, i) => [value, i]).filter(([value]) => value !== null)
-    .map(([value, i], n) => `${n ? "L" : "M"}${x(i).toFixed(1)} ${y(toPlace(value)).toFixed(1)}`).join("");
+  const inside = () => width - room.left - room.right;
+  const tall = height - room.top - room.bottom;
+  const x = (i) => room.left + posed.along[i] * inside();
+  const y = (place) => room.top + (1 - place) * tall;
+  const line = (numbers) =>
+    numbers
+      .map((value, i) => [value, i])
+      .filter(([value]) => value !== null)
+      .map(([value, i], n) => `${n ? "L" : "M"}${x(i).toFixed(1)} ${y(toPlace(value)).toFixed(1)}`)
+      .join("");
 
   function layOut() {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("height", height);
     const grid = posed.ticks.map(([place, text]) => [
       draw("line", "", { x1: room.left - 8, x2: width - room.right + 8, y1: y(place), y2: y(place) }),
-      draw("text", "", { x: room.left - 14, y: y(place) + 4, "text-anchor": "end" }, text)]);
+      draw("text", "", { x: room.left - 14, y: y(place) + 4, "text-anchor": "end" }, text),
+    ]);
     let end = -Infinity;
     const stands = posed.places.map((text, i) => {
       const parts = [draw("line", "", { x1: x(i), x2: x(i), y1: room.top, y2: height - room.bottom })];
       const half = 3.6 * text.length + 3;
-      if (x(i) - half > end) { // labels that would touch are left out; the points say them
+      if (x(i) - half > end) {
+        // labels that would touch are left out; the points say them
         parts.push(draw("text", "", { x: x(i), y: height - 6, "text-anchor": "middle" }, text));
         end = x(i) + half;
       }
@@ -326,14 +417,20 @@ function curvePart({ model, posed, written, toPlace, toValue, change }) {
     points[i].setAttribute("aria-valuenow", value ?? toValue(0.5));
     points[i].setAttribute("aria-valuetext", `${posed.places[i]}: ${value === null ? "nothing yet" : written(value)}`);
   }
-  function put(i, value) { values[i] = value; place(i); }
+  function put(i, value) {
+    values[i] = value;
+    place(i);
+  }
   function pass(event) {
-    const box = svg.getBoundingClientRect(), px = event.clientX - box.left;
+    const box = svg.getBoundingClientRect();
+    const px = event.clientX - box.left;
     const up = (py) => toValue(Math.max(0, Math.min(1, 1 - (py - room.top) / tall)));
-    const here = { px, py: event.clientY - box.top }, nearest = posed.along.map((_, i) => Math.abs(x(i) - px));
+    const here = { px, py: event.clientY - box.top };
+    const nearest = posed.along.map((_, i) => Math.abs(x(i) - px));
     const close = nearest.indexOf(Math.min(...nearest));
     if (last) {
-      for (let i = 0; i < count; i++) { // what lies between two events is set by the line through them
+      for (let i = 0; i < count; i++) {
+        // what lies between two events is set by the line through them
         const share = (x(i) - last.px) / (here.px - last.px);
         if (share > 0 && share <= 1) put(i, up(last.py + share * (here.py - last.py)));
       }
@@ -350,8 +447,15 @@ function curvePart({ model, posed, written, toPlace, toValue, change }) {
     last = null;
     pass(event);
   });
-  svg.addEventListener("pointermove", (event) => { if (last) pass(event); });
-  const release = () => { if (last) { last = null; change([...values]); } };
+  svg.addEventListener("pointermove", (event) => {
+    if (last) pass(event);
+  });
+  const release = () => {
+    if (last) {
+      last = null;
+      change([...values]);
+    }
+  };
   for (const ended of ["pointerup", "pointercancel", "lostpointercapture"]) svg.addEventListener(ended, release);
   points.forEach((point, i) => {
     point.addEventListener("focus", () => {
@@ -374,7 +478,10 @@ function curvePart({ model, posed, written, toPlace, toValue, change }) {
     });
   });
   const watch = new ResizeObserver(([{ contentRect }]) => {
-    if (contentRect.width && contentRect.width !== width) { width = contentRect.width; layOut(); }
+    if (contentRect.width && contentRect.width !== width) {
+      width = contentRect.width;
+      layOut();
+    }
   });
   watch.observe(svg);
   return {

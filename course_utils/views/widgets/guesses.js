@@ -2,7 +2,8 @@
 
 function render({ model, el }) {
   const root = makeRoot(model, "course-guesses", { role: "group", "aria-label": model.get("_shown").title });
-  const title = make("div", "course-guesses-title"), told = make("div", "course-guesses-told", { role: "status" });
+  const title = make("div", "course-guesses-title");
+  const told = make("div", "course-guesses-told", { role: "status" });
   const list = make("ol", "course-guesses-list");
   root.append(title, told, list);
   el.append(root);
@@ -11,17 +12,26 @@ function render({ model, el }) {
     const { title: name, told: lines, rows } = model.get("_shown");
     title.textContent = name;
     told.textContent = lines.join(" ");
-    list.replaceChildren(...rows.map(([asked, guess, truth, near]) => {
-      const row = make("li"), came = `${guess}; computed ${truth}: ${near}`;
-      row.append(makeSet("div", "", {}, asked), make("div", "course-guesses-near", {}, came));
-      return row;
-    }));
+    list.replaceChildren(
+      ...rows.map(([asked, guess, truth, near]) => {
+        const row = make("li");
+        const came = `${guess}; computed ${truth}: ${near}`;
+        row.append(makeSet("div", "", {}, asked), make("div", "course-guesses-near", {}, came));
+        return row;
+      }),
+    );
     list.hidden = rows.length === 0;
   }
   // Without a kernel: those that this browser keeps.
   function readHere() {
-    const { title: name, day } = model.get("_shown"), kept = guessesOf(day);
-    const rows = kept.map(({ asked, first }) => [asked.question, answer(asked, first), answer(asked, asked.truth), judge(asked, first).told]);
+    const { title: name, day } = model.get("_shown");
+    const kept = guessesOf(day);
+    const rows = kept.map(({ asked, first }) => [
+      asked.question,
+      answer(asked, first),
+      answer(asked, asked.truth),
+      judge(asked, first).told,
+    ]);
     model.set("_shown", { title: name, day, told: summedUp(kept), rows });
   }
   const stop = model.alone ? hearGuesses(readHere) : () => {};
@@ -30,7 +40,10 @@ function render({ model, el }) {
   if (model.alone) readHere();
   model.set("_asked", model.get("_asked") + 1); // with a kernel: read what is kept
   model.save_changes();
-  return () => { stop(); stopListening(); };
+  return () => {
+    stop();
+    stopListening();
+  };
 }
 
 function answer({ kind, choices, unit }, values) {

@@ -3,13 +3,18 @@
 const HINT = "Point at or tap a row to read its weights; a click or Enter pins it, and arrow keys move.";
 
 function render({ model, el }) {
-  const queries = model.get("_queries"), keys = model.get("_keys"), layout = model.get("_layout");
-  const n = queries.length, m = keys.length, uid = newId("course-heatmap");
+  const queries = model.get("_queries");
+  const keys = model.get("_keys");
+  const layout = model.get("_layout");
+  const n = queries.length;
+  const m = keys.length;
+  const uid = newId("course-heatmap");
   const ramp = makeRamp(model);
 
   const root = makeRoot(model, "course-heatmap", { role: "group", "aria-labelledby": `${uid}-title` });
   const title = make("div", "course-title course-heatmap-title", { id: `${uid}-title` }, model.get("title"));
-  const columns = make("div", "course-heatmap-columns"), main = make("div", "course-heatmap-main");
+  const columns = make("div", "course-heatmap-columns");
+  const main = make("div", "course-heatmap-main");
   const live = make("div", "course-live", { role: "status" });
   columns.append(main);
   const legend = blockedLegend();
@@ -18,14 +23,19 @@ function render({ model, el }) {
   root.style.setProperty("--tall", `${Math.max(32, Math.min(56, Math.floor(240 / n)))}px`);
   el.append(root);
 
-  let frame, last = n - 1, hover = null, column = null, focused = false, cursor = [0, 0];
+  let frame;
+  let last = n - 1;
+  let hover = null;
+  let column = null;
+  let focused = false;
+  let cursor = [0, 0];
   const read = () => {
     const { levels, thousandths, largest, short, captions, marks } = model.get("_frame");
     frame = { levels: bytes(levels), thousandths: words(thousandths), largest: words(largest), short, captions, marks };
   };
   const mark = (r, c) => frame.marks[r * m + c]; // b blocked, l blocked but not 0; nothing without a mask
   const number = (r, c) => (frame.thousandths[r * m + c] / 1000).toFixed(3);
-  const said = (r, c) => ({ b: "blocked", l: `${number(r, c)}, though blocked` }[mark(r, c)] ?? number(r, c));
+  const said = (r, c) => ({ b: "blocked", l: `${number(r, c)}, though blocked` })[mark(r, c)] ?? number(r, c);
   const sentence = (r, c) => `query ${queries[r]}, key ${keys[c]}: ${said(r, c)}`;
 
   read();
@@ -40,10 +50,15 @@ function render({ model, el }) {
   // ---- up to 400 cells: a table that is a real ARIA grid
   function tableGrid() {
     const scroll = makeScroll("course-heatmap-scroll");
-    const table = make("table", "course-heatmap-table",
-      { role: "grid", "aria-labelledby": `${uid}-title`, "aria-readonly": "true" });
+    const table = make("table", "course-heatmap-table", {
+      role: "grid",
+      "aria-labelledby": `${uid}-title`,
+      "aria-readonly": "true",
+    });
     scroll.append(table);
-    const head = table.createTHead().insertRow(), cells = [], rows = [];
+    const head = table.createTHead().insertRow();
+    const cells = [];
+    const rows = [];
     head.append(make("th", "course-heatmap-corner", {}, "query ↓ key →"));
     const heads = keys.map((key) => make("th", "", { scope: "col", title: key }, key));
     head.append(...heads);
@@ -62,12 +77,14 @@ function render({ model, el }) {
     cells[0].tabIndex = 0;
     const place = (event) => event.target.closest("tr[data-row]");
     table.addEventListener("pointermove", (event) => {
-      const row = place(event), cell = event.target.closest("td[data-column]");
+      const row = place(event);
+      const cell = event.target.closest("td[data-column]");
       point(row ? +row.dataset.row : null, cell ? +cell.dataset.column : null);
     });
     table.addEventListener("pointerleave", () => point(null, null));
     table.addEventListener("click", (event) => {
-      const row = place(event), cell = event.target.closest("td[data-column]");
+      const row = place(event);
+      const cell = event.target.closest("td[data-column]");
       if (!row) return;
       moveTo(+row.dataset.row, cell ? +cell.dataset.column : 0);
       pin(+row.dataset.row);
@@ -80,20 +97,24 @@ function render({ model, el }) {
       focused = true;
       show();
     });
-    table.addEventListener("focusout", () => { focused = false; show(); });
+    table.addEventListener("focusout", () => {
+      focused = false;
+      show();
+    });
     table.addEventListener("keydown", press);
     return {
       node: scroll,
       focus: (r, c) => cells[r * m + c].focus({ preventScroll: false }),
-      paint: () => cells.forEach((cell, i) => {
-        const blocked = frame.marks[i] === "b";
-        cell.dataset.mark = frame.marks[i] ?? "";
-        cell.style.backgroundColor = blocked ? "" : ramp.colour(frame.levels[i]);
-        cell.style.color = blocked ? "" : ramp.ink(frame.levels[i]);
-        cell.textContent = frame.short[i];
-        if ("bl".includes(frame.marks[i] ?? "-")) cell.setAttribute("aria-label", said(Math.floor(i / m), i % m));
-        else cell.removeAttribute("aria-label");
-      }),
+      paint: () =>
+        cells.forEach((cell, i) => {
+          const blocked = frame.marks[i] === "b";
+          cell.dataset.mark = frame.marks[i] ?? "";
+          cell.style.backgroundColor = blocked ? "" : ramp.colour(frame.levels[i]);
+          cell.style.color = blocked ? "" : ramp.ink(frame.levels[i]);
+          cell.textContent = frame.short[i];
+          if ("bl".includes(frame.marks[i] ?? "-")) cell.setAttribute("aria-label", said(Math.floor(i / m), i % m));
+          else cell.removeAttribute("aria-label");
+        }),
       mark: (shown, pinned, at) => {
         rows.forEach((row, r) => {
           row.classList.toggle("course-heatmap-shown", r === shown);
@@ -106,19 +127,31 @@ function render({ model, el }) {
 
   // ---- above 400 cells: one canvas, drawn when the weights change; highlights are boxes moved above it
   function canvasGrid() {
-    const side = Math.max(3, Math.min(18, Math.floor(512 / Math.max(n, m)))), labelled = side >= 11;
+    const side = Math.max(3, Math.min(18, Math.floor(512 / Math.max(n, m))));
+    const labelled = side >= 11;
     const frameBox = make("div", labelled ? "course-heatmap-axes course-heatmap-labelled" : "course-heatmap-axes");
-    const wrap = make("div", "course-heatmap-canvas", { role: "grid", tabindex: 0, "aria-labelledby": `${uid}-title`,
-      "aria-readonly": "true", "aria-rowcount": n, "aria-colcount": m, "aria-activedescendant": `${uid}-cell` });
+    const wrap = make("div", "course-heatmap-canvas", {
+      role: "grid",
+      tabindex: 0,
+      "aria-labelledby": `${uid}-title`,
+      "aria-readonly": "true",
+      "aria-rowcount": n,
+      "aria-colcount": m,
+      "aria-activedescendant": `${uid}-cell`,
+    });
     const canvas = make("canvas", "course-ramp", { width: m, height: n, "aria-hidden": "true" });
     canvas.style.width = wrap.style.width = `${m * side}px`;
     canvas.style.height = wrap.style.height = `${n * side}px`;
-    const context = canvas.getContext("2d"), image = context.createImageData(m, n);
+    const context = canvas.getContext("2d");
+    const image = context.createImageData(m, n);
     const leak = [1, 3, 5].map((at) => parseInt(model.get("_palette")["--course-key"].slice(at, at + 2), 16));
     const pinBox = make("div", "course-heatmap-box course-heatmap-pin");
     const showBox = make("div", "course-heatmap-box course-heatmap-show");
     const cellBox = make("div", "course-heatmap-box course-heatmap-cell");
-    for (const box of [pinBox, showBox]) { box.style.width = `${m * side}px`; box.style.height = `${side}px`; }
+    for (const box of [pinBox, showBox]) {
+      box.style.width = `${m * side}px`;
+      box.style.height = `${side}px`;
+    }
     cellBox.style.width = cellBox.style.height = `${side}px`;
     // Assistive technology gets the current row of the grid, as in a grid that is scrolled.
     const row = make("div", "course-live", { role: "row" });
@@ -129,7 +162,8 @@ function render({ model, el }) {
     const down = make("div", "course-heatmap-down", { "aria-hidden": "true" });
     if (labelled) {
       for (const key of keys) across.append(make("span", "", { style: `width:${side}px` }, key));
-      for (const query of queries) down.append(make("span", "", { style: `height:${side}px;line-height:${side}px` }, query));
+      for (const query of queries)
+        down.append(make("span", "", { style: `height:${side}px;line-height:${side}px` }, query));
     } else {
       across.append(make("span", "", {}, `keys 0 to ${m - 1} →`));
       down.append(make("span", "", {}, `queries 0 to ${n - 1} ↓`));
@@ -138,17 +172,34 @@ function render({ model, el }) {
 
     const place = (event) => {
       const box = canvas.getBoundingClientRect();
-      return [clamp(Math.floor((event.clientY - box.top) / side), n), clamp(Math.floor((event.clientX - box.left) / side), m)];
+      return [
+        clamp(Math.floor((event.clientY - box.top) / side), n),
+        clamp(Math.floor((event.clientX - box.left) / side), m),
+      ];
     };
     wrap.addEventListener("pointermove", (event) => point(...place(event)));
     wrap.addEventListener("pointerleave", () => point(null, null));
-    wrap.addEventListener("click", (event) => { moveTo(...place(event)); pin(cursor[0]); });
-    wrap.addEventListener("focus", () => { focused = true; show(); });
-    wrap.addEventListener("blur", () => { focused = false; show(); });
+    wrap.addEventListener("click", (event) => {
+      moveTo(...place(event));
+      pin(cursor[0]);
+    });
+    wrap.addEventListener("focus", () => {
+      focused = true;
+      show();
+    });
+    wrap.addEventListener("blur", () => {
+      focused = false;
+      show();
+    });
     wrap.addEventListener("keydown", press);
     return {
       node: frameBox,
-      focus: (r, c) => { cursor = [r, c]; wrap.focus({ preventScroll: true }); live.textContent = sentence(r, c); show(); },
+      focus: (r, c) => {
+        cursor = [r, c];
+        wrap.focus({ preventScroll: true });
+        live.textContent = sentence(r, c);
+        show();
+      },
       paint: () => {
         for (let i = 0; i < n * m; i++) {
           const at = 3 * frame.levels[i];
@@ -176,20 +227,27 @@ function render({ model, el }) {
 
   // ---- one row's distribution; every line has its place, so that it does not move from row to row
   function sidePanel() {
-    const node = make("div", "course-heatmap-side"), state = make("div", "course-heatmap-state");
+    const node = make("div", "course-heatmap-side");
+    const state = make("div", "course-heatmap-state");
     const caption = [make("div", "course-heatmap-caption"), make("div", "course-heatmap-caption")];
-    const strip = layout.listed ? null : make("canvas", "course-heatmap-strip", { width: m, height: 48, "aria-hidden": "true" });
+    const strip = layout.listed
+      ? null
+      : make("canvas", "course-heatmap-strip", { width: m, height: 48, "aria-hidden": "true" });
     const table = make("table", "course-heatmap-bars", { "aria-label": "weights of the row" });
     const bars = Array.from({ length: layout.bars }, () => {
       const row = table.insertRow();
       const name = make(layout.listed ? "th" : "td", "course-heatmap-name", layout.listed ? { scope: "row" } : {});
-      const track = make("td", "course-heatmap-track"), bar = make("div", "course-heatmap-bar");
+      const track = make("td", "course-heatmap-track");
+      const bar = make("div", "course-heatmap-bar");
       const value = make("td", "course-heatmap-number");
       track.append(bar);
       row.append(name, value, track);
       return { name, bar, value, row };
     });
-    if (layout.listed) bars.forEach((bar, c) => { bar.name.textContent = bar.name.title = keys[c]; });
+    if (layout.listed)
+      bars.forEach((bar, c) => {
+        bar.name.textContent = bar.name.title = keys[c];
+      });
     const reading = make("div", "course-heatmap-reading");
     node.append(state, ...caption);
     const scale = make("div", "course-heatmap-scale");
@@ -213,12 +271,13 @@ function render({ model, el }) {
           const { "--course-query": own, "--course-key": leaking } = model.get("_palette");
           for (let c = 0; c < m; c++) {
             pen.fillStyle = mark(r, c) === "l" ? leaking : own;
-            const height = frame.levels[r * m + c] * 48 / most;
+            const height = (frame.levels[r * m + c] * 48) / most;
             pen.fillRect(c, 48 - height, 1, height);
           }
         }
         bars.forEach(({ name, bar, value, row }, i) => {
-          const c = layout.listed ? i : frame.largest[r * top + i], marked = mark(r, c) ?? "";
+          const c = layout.listed ? i : frame.largest[r * top + i];
+          const marked = mark(r, c) ?? "";
           if (!layout.listed) name.textContent = keys[c];
           bar.style.transform = `scaleX(${frame.levels[r * m + c] / 255})`;
           bar.dataset.mark = marked;
@@ -230,21 +289,28 @@ function render({ model, el }) {
   }
 
   function blockedLegend() {
-    const node = make("div", "course-legend course-heatmap-legend"), items = {};
-    for (const [name, text] of [["b", "blocked: may not attend"], ["l", "blocked, but has a weight: a leak"]]) {
+    const node = make("div", "course-legend course-heatmap-legend");
+    const items = {};
+    for (const [name, text] of [
+      ["b", "blocked: may not attend"],
+      ["l", "blocked, but has a weight: a leak"],
+    ]) {
       items[name] = make("span", "", { "data-mark": name });
       items[name].append(make("i", "", { "aria-hidden": "true" }), text);
       node.append(items[name]);
     }
-    return { node, show: () => {
-      node.hidden = !frame.marks;
-      items.l.hidden = !frame.marks.includes("l");
-    } };
+    return {
+      node,
+      show: () => {
+        node.hidden = !frame.marks;
+        items.l.hidden = !frame.marks.includes("l");
+      },
+    };
   }
 
   function show() {
     const pinned = model.get("row") ?? null;
-    const shown = hover ?? (focused ? cursor[0] : pinned ?? last); // at first the last row, then the one looked at last
+    const shown = hover ?? (focused ? cursor[0] : (pinned ?? last)); // at first the last row, then the one looked at last
     last = shown;
     const at = hover !== null ? column : focused ? cursor[1] : null;
     grid.mark(shown, pinned, at);
@@ -259,23 +325,43 @@ function render({ model, el }) {
     model.set("row", r === model.get("row") ? null : r);
     model.save_changes();
   }
-  function moveTo(r, c) { grid.focus(clamp(r, n), clamp(c, m)); }
+  function moveTo(r, c) {
+    grid.focus(clamp(r, n), clamp(c, m));
+  }
   function press(event) {
     if (event.altKey || event.metaKey || event.shiftKey) return;
-    const [r, c] = cursor, page = 8;
-    const target = event.ctrlKey ? { Home: [0, 0], End: [n - 1, m - 1] }[event.key] : {
-      ArrowDown: [r + 1, c], ArrowUp: [r - 1, c], ArrowRight: [r, c + 1], ArrowLeft: [r, c - 1],
-      Home: [r, 0], End: [r, m - 1], PageDown: [r + page, c], PageUp: [r - page, c],
-    }[event.key];
-    if (target) { hover = column = null; moveTo(...target); }
-    else if (!event.ctrlKey && (event.key === "Enter" || event.key === " ")) pin(r);
+    const [r, c] = cursor;
+    const page = 8;
+    const target = event.ctrlKey
+      ? { Home: [0, 0], End: [n - 1, m - 1] }[event.key]
+      : {
+          ArrowDown: [r + 1, c],
+          ArrowUp: [r - 1, c],
+          ArrowRight: [r, c + 1],
+          ArrowLeft: [r, c - 1],
+          Home: [r, 0],
+          End: [r, m - 1],
+          PageDown: [r + page, c],
+          PageUp: [r - page, c],
+        }[event.key];
+    if (target) {
+      hover = column = null;
+      moveTo(...target);
+    } else if (!event.ctrlKey && (event.key === "Enter" || event.key === " ")) pin(r);
     else if (event.key === "Escape" && model.get("row") !== null) pin(model.get("row"));
     else return;
     keepKey(event);
   }
 
-  const redraw = () => { read(); grid.paint(); legend.show(); show(); };
-  const retitle = () => { title.textContent = model.get("title"); };
+  const redraw = () => {
+    read();
+    grid.paint();
+    legend.show();
+    show();
+  };
+  const retitle = () => {
+    title.textContent = model.get("title");
+  };
   return listen(model, { _frame: redraw, row: show, title: retitle });
 }
 

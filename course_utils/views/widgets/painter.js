@@ -2,32 +2,57 @@
 // without a kernel from painter_alone.js.
 
 const HINT = "Click or tap a cell, or drag, to paint. Keys: arrows move, Space paints, Shift with an arrow paints on.";
-const SETTINGS = { "sliding window": "window", "prefix-LM": "prefix", "padding": "length" };
+const SETTINGS = { "sliding window": "window", "prefix-LM": "prefix", padding: "length" };
 const SAID = { window: "places in the window", prefix: "tokens in the prefix", length: "real keys" };
 
 function render({ model, el }) {
-  const tokens = model.get("_tokens"), keys = model.get("_keys"), layout = model.get("_layout");
-  const catalogue = model.get("_catalogue"), n = tokens.length, m = keys.length, ramp = makeRamp(model);
+  const tokens = model.get("_tokens");
+  const keys = model.get("_keys");
+  const layout = model.get("_layout");
+  const catalogue = model.get("_catalogue");
+  const n = tokens.length;
+  const m = keys.length;
+  const ramp = makeRamp(model);
   const uid = newId("course-painter");
   const root = makeRoot(model, "course-painter", { role: "group", "aria-label": "mask painter" });
   root.style.setProperty("--cell", `${layout.cell}px`);
   root.style.setProperty("--cell-font", layout.cell < 30 ? "12px" : "13px");
   const turned = Math.max(...keys.map((key) => key.length)) * 8 > layout.cell;
 
-  const chooser = familyChooser(), sliders = familySliders(), about = familyStory();
-  const left = grid("mask", true), right = grid("weights under this mask", false);
-  const grids = make("div", "course-painter-grids"), verdict = verdictBox();
-  const copier = codeCopier(), goal = make("div", "course-painter-goal", { role: "status" });
+  const chooser = familyChooser();
+  const sliders = familySliders();
+  const about = familyStory();
+  const left = grid("mask", true);
+  const right = grid("weights under this mask", false);
+  const grids = make("div", "course-painter-grids");
+  const verdict = verdictBox();
+  const copier = codeCopier();
+  const goal = make("div", "course-painter-goal", { role: "status" });
   grids.append(left.node, right.node);
-  root.append(chooser.node, grids, about.node, sliders.node, ...(model.get("_target") ? [goal] : []), verdict.node, legend(), copier.node); // what changes its height: below
+  root.append(
+    chooser.node,
+    grids,
+    about.node,
+    sliders.node,
+    ...(model.get("_target") ? [goal] : []),
+    verdict.node,
+    legend(),
+    copier.node,
+  ); // what changes its height: below
   el.append(root);
-  let cursor = [0, 0], drag = null, late = null, painted = null; // painted: the last mask of no family
+  let cursor = [0, 0];
+  let drag = null;
+  let late = null;
+  let painted = null; // painted: the last mask of no family
   const states = []; // what each cell of the weights shows, so that only those that change are written
   paintOnPointer();
   left.node.addEventListener("keydown", press);
 
   function familyChooser() {
-    const node = make("div", "course-row course-painter-families", { role: "radiogroup", "aria-label": "family of masks" });
+    const node = make("div", "course-row course-painter-families", {
+      role: "radiogroup",
+      "aria-label": "family of masks",
+    });
     const radios = Object.keys(layout.about).map((family) => {
       const label = make("label", "course-painter-family");
       const radio = make("input", "", { type: "radio", name: `${uid}-family`, value: family });
@@ -37,10 +62,14 @@ function render({ model, el }) {
       return radio;
     });
     keepKeys(node, usesArrows);
-    return { node, show: (family) => radios.forEach((radio) => {
-      radio.disabled = radio.value === "painted" && !painted;
-      radio.checked = radio.value === family;
-    }) };
+    return {
+      node,
+      show: (family) =>
+        radios.forEach((radio) => {
+          radio.disabled = radio.value === "painted" && !painted;
+          radio.checked = radio.value === family;
+        }),
+    };
   }
 
   function familyStory() {
@@ -50,14 +79,22 @@ function render({ model, el }) {
       node.append(line);
       return line;
     });
-    return { node, show: (family) => lines.forEach((line) => { line.hidden = line.dataset.family !== family; }) };
+    return {
+      node,
+      show: (family) =>
+        lines.forEach((line) => {
+          line.hidden = line.dataset.family !== family;
+        }),
+    };
   }
   function familySliders() {
-    const node = make("div", "course-painter-sliders"), sliders = [];
+    const node = make("div", "course-painter-sliders");
+    const sliders = [];
     for (const [family, name] of Object.entries(SETTINGS)) {
       const values = catalogue.filter((entry) => entry.family === family).map((entry) => entry.value);
       if (!values.length) continue;
-      const label = make("label", "course-painter-slider"), output = make("output");
+      const label = make("label", "course-painter-slider");
+      const output = make("output");
       const slider = make("input", "", { type: "range", min: values[0], max: values.at(-1), step: 1 });
       slider.addEventListener("input", () => choose(family, { [name]: +slider.value }));
       label.append(make("span", "", {}, SAID[name]), slider, output);
@@ -65,23 +102,33 @@ function render({ model, el }) {
       sliders.push({ family, name, label, slider, output });
     }
     keepKeys(node, usesArrows);
-    return { node, show: (chosen) => sliders.forEach(({ family, name, label, slider, output }) => {
-      slider.value = model.get(name);
-      output.textContent = model.get(name);
-      label.hidden = family !== chosen;
-    }) };
+    return {
+      node,
+      show: (chosen) =>
+        sliders.forEach(({ family, name, label, slider, output }) => {
+          slider.value = model.get(name);
+          output.textContent = model.get(name);
+          label.hidden = family !== chosen;
+        }),
+    };
   }
-  function usesArrows(event) { return /^(Arrow|Home|End|Page| )/.test(event.key); }
+  function usesArrows(event) {
+    return /^(Arrow|Home|End|Page| )/.test(event.key);
+  }
 
   function grid(title, paints) {
-    const node = make("div", "course-painter-grid"), id = `${uid}-${paints ? "mask" : "weights"}`;
+    const node = make("div", "course-painter-grid");
+    const id = `${uid}-${paints ? "mask" : "weights"}`;
     const told = make("span", "course-faint course-painter-late");
     const head = make("div", "course-painter-title", {}, "");
     head.append(make("b", "", { id }, title), told);
     const scroll = makeScroll("course-painter-scroll");
     const roles = paints ? { role: "grid", "aria-describedby": `${uid}-hint` } : { role: "table" };
     const table = make("table", turned ? "course-painter-turned" : "", { ...roles, "aria-labelledby": id });
-    const top = table.createTHead().insertRow(), body = table.createTBody(), cells = [], heads = [];
+    const top = table.createTHead().insertRow();
+    const body = table.createTBody();
+    const cells = [];
+    const heads = [];
     top.append(make("th", "course-painter-corner", {}, "query ↓ key →"));
     for (const key of keys) {
       const th = make("th", "", { scope: "col", title: key });
@@ -89,14 +136,21 @@ function render({ model, el }) {
       top.append(th);
     }
     tokens.forEach((token, r) => {
-      const row = body.insertRow(), th = make("th", "", { scope: "row", title: token }, token);
+      const row = body.insertRow();
+      const th = make("th", "", { scope: "row", title: token }, token);
       heads.push(th);
       row.append(th);
       keys.forEach((key, c) => {
         const cell = make("td", "", paints ? { role: "gridcell" } : {});
         if (paints) {
-          const box = make("div", "course-painter-box", { role: "checkbox", "aria-checked": "false", tabindex: -1,
-            "data-row": r, "data-column": c, "aria-label": `${token} may attend to ${key}` });
+          const box = make("div", "course-painter-box", {
+            role: "checkbox",
+            "aria-checked": "false",
+            tabindex: -1,
+            "data-row": r,
+            "data-column": c,
+            "aria-label": `${token} may attend to ${key}`,
+          });
           box.addEventListener("focus", () => {
             cells[cursor[0] * m + cursor[1]].tabIndex = -1;
             cursor = [r, c];
@@ -130,22 +184,36 @@ function render({ model, el }) {
 
   function verdictBox() {
     const node = make("div", "course-painter-verdict");
-    const told = make("div", "", { role: "status" }), lines = model.get("_result").lines.map(() => make("div"));
+    const told = make("div", "", { role: "status" });
+    const lines = model.get("_result").lines.map(() => make("div"));
     told.append(...lines);
     node.append(told);
-    return { node, show: (result) => {
-      node.dataset.kind = result.kind;
-      lines.forEach((line, i) => { if (line.textContent !== result.lines[i]) line.textContent = result.lines[i]; });
-    } };
+    return {
+      node,
+      show: (result) => {
+        node.dataset.kind = result.kind;
+        lines.forEach((line, i) => {
+          if (line.textContent !== result.lines[i]) line.textContent = result.lines[i];
+        });
+      },
+    };
   }
 
   // The code is shown and selected as well, for pages that may not write to the clipboard.
   function codeCopier() {
-    const node = make("div", "course-row course-painter-copy"), id = `${uid}-code`;
+    const node = make("div", "course-row course-painter-copy");
+    const id = `${uid}-code`;
     const button = make("button", "course-painter-button", { type: "button", "aria-controls": id }, "Copy as code");
     const told = make("span", "course-faint course-painter-told", { "aria-live": "polite" });
-    const code = make("textarea", "course-painter-code", { id, rows: n + 2, cols: 10, readonly: "", wrap: "off",
-      spellcheck: "false", "aria-label": "the mask as code" });
+    const code = make("textarea", "course-painter-code", {
+      id,
+      rows: n + 2,
+      cols: 10,
+      readonly: "",
+      wrap: "off",
+      spellcheck: "false",
+      "aria-label": "the mask as code",
+    });
     code.hidden = true;
     button.addEventListener("click", async () => {
       code.hidden = false;
@@ -156,7 +224,9 @@ function render({ model, el }) {
       try {
         await navigator.clipboard.writeText(code.value);
         told.textContent = "Copied. It stands here, too:";
-      } catch { /* no clipboard here, or no leave to write to it */ }
+      } catch {
+        /* no clipboard here, or no leave to write to it */
+      }
     });
     keepKeys(button, presses);
     keepKeys(code, () => true);
@@ -169,7 +239,8 @@ function render({ model, el }) {
     return { node, show };
   }
   function codeOf() {
-    const mask = model.get("_mask"), family = model.get("family");
+    const mask = model.get("_mask");
+    const family = model.get("family");
     if (family !== "painted" && entryOf(family).mask === mask) return entryOf(family).code;
     const rows = tokens.map((_, r) => `    [${[...mask.slice(r * m, r * m + m)].join(", ")}],`);
     return `mask = torch.tensor([\n${rows.join("\n")}\n], dtype=torch.bool)`;
@@ -204,7 +275,9 @@ function render({ model, el }) {
     model.save_changes(); // one message at a time is under way; the last state follows it
   }
   const other = (value) => (value === "1" ? "0" : "1");
-  function focus(r, c) { left.cells[r * m + c].focus({ preventScroll: false }); }
+  function focus(r, c) {
+    left.cells[r * m + c].focus({ preventScroll: false });
+  }
 
   function paintOnPointer() {
     const place = (event) => {
@@ -227,22 +300,33 @@ function render({ model, el }) {
       drag.last = here;
     });
     for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
-      left.table.addEventListener(end, () => { drag = null; });
+      left.table.addEventListener(end, () => {
+        drag = null;
+      });
     }
   }
-  function between([r0, c0], [r1, c1]) { // a quick hand skips cells: fill the line
+  function between([r0, c0], [r1, c1]) {
+    // a quick hand skips cells: fill the line
     const steps = Math.max(Math.abs(r1 - r0), Math.abs(c1 - c0));
-    return Array.from({ length: steps }, (_, i) =>
-      [Math.round(r0 + (r1 - r0) * (i + 1) / steps), Math.round(c0 + (c1 - c0) * (i + 1) / steps)]);
+    return Array.from({ length: steps }, (_, i) => [
+      Math.round(r0 + ((r1 - r0) * (i + 1)) / steps),
+      Math.round(c0 + ((c1 - c0) * (i + 1)) / steps),
+    ]);
   }
 
   function press(event) {
     if (event.altKey || event.metaKey || !event.target.classList.contains("course-painter-box")) return;
     const [r, c] = cursor;
-    const target = event.ctrlKey ? { Home: [0, 0], End: [n - 1, m - 1] }[event.key] : {
-      ArrowDown: [r + 1, c], ArrowUp: [r - 1, c], ArrowRight: [r, c + 1], ArrowLeft: [r, c - 1],
-      Home: [r, 0], End: [r, m - 1],
-    }[event.key];
+    const target = event.ctrlKey
+      ? { Home: [0, 0], End: [n - 1, m - 1] }[event.key]
+      : {
+          ArrowDown: [r + 1, c],
+          ArrowUp: [r - 1, c],
+          ArrowRight: [r, c + 1],
+          ArrowLeft: [r, c - 1],
+          Home: [r, 0],
+          End: [r, m - 1],
+        }[event.key];
     if (target) {
       const there = [Math.max(0, Math.min(n - 1, target[0])), Math.max(0, Math.min(m - 1, target[1]))];
       if (event.shiftKey) paint(between([r, c], there), at(r, c));
@@ -255,7 +339,8 @@ function render({ model, el }) {
 
   // ---- showing
   function show() {
-    const mask = model.get("_mask"), family = model.get("family");
+    const mask = model.get("_mask");
+    const family = model.get("family");
     if (family === "painted") painted = mask;
     chooser.show(family);
     about.show(family);
@@ -270,7 +355,8 @@ function render({ model, el }) {
     showLate();
   }
   function showGoal() {
-    const mask = model.get("_mask"), left = [...model.get("_target")].filter((sign, i) => sign !== mask[i]).length;
+    const mask = model.get("_mask");
+    const left = [...model.get("_target")].filter((sign, i) => sign !== mask[i]).length;
     goal.textContent = left ? `Goal: ${left} cell${left > 1 ? "s" : ""} to go` : "Goal reached: this is the mask";
   }
   function showResult() {
@@ -303,12 +389,21 @@ function render({ model, el }) {
     else late = setTimeout(() => setLate(model.get("_result").mask !== model.get("_mask")), 400);
   }
   function setLate(is) {
-    right.told.textContent = is ? ` of the mask before; ${model.alone ? "another needs Python, in JupyterLab" : "waiting for Python"}` : "";
+    right.told.textContent = is
+      ? ` of the mask before; ${model.alone ? "another needs Python, in JupyterLab" : "waiting for Python"}`
+      : "";
     right.node.classList.toggle("course-painter-waits", is);
     verdict.node.classList.toggle("course-painter-waits", is);
   }
 
-  const stopListening = listen(model, { _mask: show, family: show, window: show, prefix: show, length: show, _result: showResult });
+  const stopListening = listen(model, {
+    _mask: show,
+    family: show,
+    window: show,
+    prefix: show,
+    length: show,
+    _result: showResult,
+  });
   const stop = model.alone ? answerPainter(model) : () => {};
   show();
   showResult();

@@ -1,16 +1,22 @@
 // Stands in for practice.py on a page without a kernel: some problems, with the right values and the known slips.
 
-const NEAR_BY = 0.006, NEAR_SHARE = 0.005, COUNT_SHARE = 0.01; // as ATOL, RTOL and COUNT_RTOL of practice/problem.py
+const NEAR_BY = 0.006;
+const NEAR_SHARE = 0.005;
+const COUNT_SHARE = 0.01; // as ATOL, RTOL and COUNT_RTOL of practice/problem.py
 const SIGNS = { right: "✓", follows: "✓", wrong: "✗", unread: "?", empty: "" };
 const OPEN = "Not the right value. Whether it follows from yours is judged in JupyterLab.";
 
 function answerPractice(model) {
-  const { problems } = model.get("_alone"), numbers = problems.map(({ number }) => number);
+  const { problems } = model.get("_alone");
+  const numbers = problems.map(({ number }) => number);
   const here = () => problems.find(({ number }) => number === model.get("number"));
   const pose = () => {
     model.set("shown", false);
     model.set("_posed", { told: here().told, steps: here().steps });
-    model.set("entries", here().steps.map(() => ""));
+    model.set(
+      "entries",
+      here().steps.map(() => ""),
+    );
     judge();
   };
   const judge = () => {
@@ -25,15 +31,29 @@ function answerPractice(model) {
 // As `judge` of practice/problem.py, as far as what was computed before goes. A value may come in several ways: from full
 // precision and from steps rounded to two decimals; with a slip at a step, `then` are the right values after it.
 function judgeSteps(steps, entries) {
-  let astray = false, after = {}, wrong = null, done = 0, unknown = false; // after: what follows from slips taken so far
+  let astray = false;
+  const after = {};
+  let wrong = null;
+  let done = 0;
+  let unknown = false; // after: what follows from slips taken so far
   const judged = steps.map((step, place) => {
     const mark = (status, said = "") => ({ status, sign: SIGNS[status], said });
     let mine;
-    try { mine = shaped(step, readEntry(entries[place])); } catch (error) { return mark("unread", error.message); }
+    try {
+      mine = shaped(step, readEntry(entries[place]));
+    } catch (error) {
+      return mark("unread", error.message);
+    }
     if (mine === null) return mark("empty");
     const is = (value) => nearTo(mine, value, step.count);
-    if (step.right_ways.some(is)) { done++; return mark("right", "right"); }
-    if (astray && (after[step.name] ?? []).some(is)) { done++; return mark("follows", "correct from your value on"); }
+    if (step.right_ways.some(is)) {
+      done++;
+      return mark("right", "right");
+    }
+    if (astray && (after[step.name] ?? []).some(is)) {
+      done++;
+      return mark("follows", "correct from your value on");
+    }
     const slip = step.slips.find(({ values }) => values.some(is));
     if (!slip && astray && unknown) return { ...mark("unread", OPEN) };
     wrong ??= step.name;
@@ -43,32 +63,57 @@ function judgeSteps(steps, entries) {
     return mark("wrong", `not right${slip ? `. ${slip.said}` : ""}`);
   });
   const empty = judged.filter(({ status }) => status === "empty").length;
-  const summary = wrong ? `The first wrong step is ${wrong}.` : done === steps.length ? "All steps are right."
-    : done ? `${done} of ${steps.length} steps are right${empty ? `; ${empty} ${empty === 1 ? "field is" : "fields are"} empty` : ""}.` : "";
+  const summary = wrong
+    ? `The first wrong step is ${wrong}.`
+    : done === steps.length
+      ? "All steps are right."
+      : done
+        ? `${done} of ${steps.length} steps are right${empty ? `; ${empty} ${empty === 1 ? "field is" : "fields are"} empty` : ""}.`
+        : "";
   return { judged, summary };
 }
 
 function nearTo(mine, value, count) {
   const [a, b] = [mine.flat(), [value].flat(2)];
-  return a.length === b.length && a.every((part, i) => Math.abs(part - b[i]) <= (count ? COUNT_SHARE * Math.abs(b[i]) : NEAR_BY + NEAR_SHARE * Math.abs(b[i])));
+  return (
+    a.length === b.length &&
+    a.every(
+      (part, i) =>
+        Math.abs(part - b[i]) <= (count ? COUNT_SHARE * Math.abs(b[i]) : NEAR_BY + NEAR_SHARE * Math.abs(b[i])),
+    )
+  );
 }
 
 // Rows of numbers in the shape that a step asks for, or null for nothing. As `_checked` of practice/problem.py.
 function shaped({ name, dims, shape }, rows) {
   if (rows === null) return null;
-  const given = [rows.length, rows[0].length], plain = (sizes) => sizes.filter((size) => size !== 1);
+  const given = [rows.length, rows[0].length];
+  const plain = (sizes) => sizes.filter((size) => size !== 1);
   if (String(plain(given)) === String(plain(dims))) return rows;
-  const [r, c] = given, said = r > 1 ? `${r} rows of ${c}` : c > 1 ? `${c} numbers` : "one number";
+  const [r, c] = given;
+  const said = r > 1 ? `${r} rows of ${c}` : c > 1 ? `${c} numbers` : "one number";
   throw new Error(`${name}: ${said} here, ${shape} asked for`);
 }
 
 // As `read_entry` of practice/reading.py: rows parted by semicolons, numbers by spaces or commas, small sums for a number.
 function readEntry(text) {
-  let plain = text.trim().replace(/^[[\]]+|[[\]]+$/g, "").replaceAll("−", "-").replaceAll("], [", ";").replaceAll("^", "**");
+  let plain = text
+    .trim()
+    .replace(/^[[\]]+|[[\]]+$/g, "")
+    .replaceAll("−", "-")
+    .replaceAll("], [", ";")
+    .replaceAll("^", "**");
   plain = plain.replace(/(?<=\d),(?=\d{3}(?!\d))/g, "");
   if (!plain) return null;
   if (plain.length > 400) throw new Error(`${plain.length} characters are more than a step needs`);
-  const rows = plain.split(";").map((row) => row.trim().replace(/^[ [\]]+|[ [\]]+$/g, "").split(/[,\s]+/).filter(Boolean).map(readNumber));
+  const rows = plain.split(";").map((row) =>
+    row
+      .trim()
+      .replace(/^[ [\]]+|[ [\]]+$/g, "")
+      .split(/[,\s]+/)
+      .filter(Boolean)
+      .map(readNumber),
+  );
   const full = rows.filter((row) => row.length);
   if (!full.length) throw new Error(`'${plain}' is no number`);
   if (new Set(full.map((row) => row.length)).size !== 1) throw new Error("the rows have different lengths");
@@ -78,15 +123,18 @@ function readNumber(text) {
   const parts = text.match(/\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|\*\*|[-+*/()]|./gi) ?? [];
   let at = 0;
   const takes = (...signs) => signs.includes(parts[at]) && parts[at++];
-  const fail = () => { throw new Error(`'${text}' is no number`); };
+  const fail = () => {
+    throw new Error(`'${text}' is no number`);
+  };
   const sum = () => {
     let value = product();
-    for (let sign; (sign = takes("+", "-"));) value = sign === "+" ? value + product() : value - product();
+    for (let sign = takes("+", "-"); sign; sign = takes("+", "-"))
+      value = sign === "+" ? value + product() : value - product();
     return value;
   };
   const product = () => {
     let value = signed();
-    for (let sign; (sign = takes("*", "/"));) {
+    for (let sign = takes("*", "/"); sign; sign = takes("*", "/")) {
       const by = signed();
       if (sign === "/" && by === 0) fail();
       value = sign === "*" ? value * by : value / by;

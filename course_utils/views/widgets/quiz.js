@@ -8,7 +8,8 @@ const write = (tag, name, attributes, text) => {
 const rich = (text) => text.split("`").flatMap((part, i) => (i % 2 ? make("code", "", {}, part) : typeset(part)));
 
 function render({ model, el }) {
-  const questions = model.get("_questions"), uid = newId("course-quiz");
+  const questions = model.get("_questions");
+  const uid = newId("course-quiz");
   const root = makeRoot(model, "course-quiz", { role: "group", "aria-label": "quiz" });
 
   const items = questions.map((question, q) => {
@@ -34,7 +35,10 @@ function render({ model, el }) {
   const score = write("div", "course-quiz-score", { role: "status" });
   const again = write("button", "course-quiz-again", { type: "button" }, "Start again");
   again.addEventListener("click", () => {
-    model.set("answers", questions.map(() => null));
+    model.set(
+      "answers",
+      questions.map(() => null),
+    );
     model.save_changes();
     items[0].inputs[0].focus();
   });
@@ -48,18 +52,27 @@ function render({ model, el }) {
   });
 
   function answer(q, c) {
-    model.set("answers", model.get("answers").map((old, i) => (i === q ? c : old)));
+    model.set(
+      "answers",
+      model.get("answers").map((old, i) => (i === q ? c : old)),
+    );
     model.save_changes();
   }
   function show() {
     const answers = model.get("answers");
     let right = 0;
     items.forEach(({ inputs, feedback, told }, q) => {
-      const chosen = answers[q], choice = chosen === null ? null : questions[q].choices[chosen];
-      inputs.forEach((input, c) => { input.checked = c === chosen; });
+      const chosen = answers[q];
+      const choice = chosen === null ? null : questions[q].choices[chosen];
+      inputs.forEach((input, c) => {
+        input.checked = c === chosen;
+      });
       feedback.dataset.verdict = choice === null ? "" : choice.right ? "right" : "wrong";
       const said = choice === null ? "" : `${choice.verdict} ${choice.why}`;
-      if (told.dataset.said !== said) { told.dataset.said = said; told.replaceChildren(...rich(said)); }
+      if (told.dataset.said !== said) {
+        told.dataset.said = said;
+        told.replaceChildren(...rich(said));
+      }
       right += choice?.right ? 1 : 0;
     });
     const done = answers.every((chosen) => chosen !== null);

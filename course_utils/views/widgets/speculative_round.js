@@ -1,7 +1,11 @@
 // The arithmetic of speculative.py, so that a coin, a slider and a new round need no kernel.
 
 const movedTowards = (p, q, nearness) => q.map((theirs, i) => (1 - nearness) * theirs + nearness * p[i]);
-const overlapOf = (p, q) => Math.min(1, p.reduce((sum, ours, i) => sum + Math.min(ours, q[i]), 0));
+const overlapOf = (p, q) =>
+  Math.min(
+    1,
+    p.reduce((sum, ours, i) => sum + Math.min(ours, q[i]), 0),
+  );
 const expectedTokens = (alpha, gamma) => {
   let sum = 0;
   for (let power = 0; power <= gamma; power++) sum += alpha ** power;
@@ -10,7 +14,8 @@ const expectedTokens = (alpha, gamma) => {
 
 // (p − q)₊ made to sum to 1; null where there is nothing of it.
 function remainderOf(p, q) {
-  const left = p.map((ours, i) => Math.max(0, ours - q[i])), total = left.reduce((sum, part) => sum + part, 0);
+  const left = p.map((ours, i) => Math.max(0, ours - q[i]));
+  const total = left.reduce((sum, part) => sum + part, 0);
   return total > 1e-12 ? left.map((part) => part / total) : null;
 }
 
@@ -28,7 +33,7 @@ function drawToken(weights, u) {
 function mulberry(seed) {
   let state = seed;
   return () => {
-    state = (state + 0x6D2B79F5) | 0;
+    state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
@@ -37,31 +42,45 @@ function mulberry(seed) {
 
 // A round as `Round` of speculative.py. seed: null for the drafted tokens and coins that were given.
 function roundOf(given, seed, nearness) {
-  const { p } = given, q = movedTowards(p, given.q, nearness), rest = remainderOf(p, given.q), chance = seed === null ? null : mulberry(seed);
+  const { p } = given;
+  const q = movedTowards(p, given.q, nearness);
+  const rest = remainderOf(p, given.q);
+  const chance = seed === null ? null : mulberry(seed);
   const drafted = chance ? given.drafted.map(() => drawToken(q, chance())) : given.drafted;
-  const flips = chance ? given.coins.map(() => chance()) : given.coins, coins = [];
+  const flips = chance ? given.coins.map(() => chance()) : given.coins;
+  const coins = [];
   for (const [place, token] of drafted.entries()) {
-    const u = flips[place], ratio = p[token] && rest ? p[token] / q[token] : Number(p[token] > 0), kept = u < ratio;
+    const u = flips[place];
+    const ratio = p[token] && rest ? p[token] / q[token] : Number(p[token] > 0);
+    const kept = u < ratio;
     coins.push({ token, u, ratio, kept });
     if (!kept) break;
   }
-  const kept = coins.filter((coin) => coin.kept).map(({ token }) => token), last_coin = flips.at(-1);
+  const kept = coins.filter((coin) => coin.kept).map(({ token }) => token);
+  const last_coin = flips.at(-1);
   const source = kept.length === drafted.length || !rest ? "p" : "remainder";
   return { drafted, coins, source, last_coin, tokens: [...kept, drawToken(source === "p" ? p : rest, last_coin)] };
 }
 
 // What happens at each step, in words, as `told` of speculative.py.
 function toldOf(round, words) {
-  const { drafted, coins, source, last_coin, tokens } = round, gamma = drafted.length;
-  const many = (count) => `${count} token${count === 1 ? "" : "s"}`, named = (token) => `“${words[token]}”`;
+  const { drafted, coins, source, last_coin, tokens } = round;
+  const gamma = drafted.length;
+  const many = (count) => `${count} token${count === 1 ? "" : "s"}`;
+  const named = (token) => `“${words[token]}”`;
   const looked = coins.map(({ token, u, ratio, kept }, i) => {
-    const start = `Token ${i + 1}, ${named(token)}: p/q = ${shortText(ratio)}, `, lost = gamma - i - 1;
+    const start = `Token ${i + 1}, ${named(token)}: p/q = ${shortText(ratio)}, `;
+    const lost = gamma - i - 1;
     if (ratio >= 1) return `${start}which is at least 1: always kept, and the coin ${shortText(u)} is not needed.`;
     if (kept) return `${start}and the coin ${shortText(u)} is below it: kept.`;
     return `${start}and the coin ${shortText(u)} is not below it: rejected.${["", " The one after it is dropped."][lost] ?? ` The ${lost} after it are dropped.`}`;
   });
   const end = `the coin ${shortText(last_coin)} draws ${named(tokens.at(-1))}. This round gives ${many(tokens.length)}.`;
-  return [`The draft model drew ${many(gamma)} from q: ${drafted.map(named).join(", ")}.`, ...looked,
-    source === "p" ? `${gamma === 1 ? "It is" : `All ${gamma} are`} kept, so one more comes from p: ${end}`
-      : `In its place one comes from the remainder (p − q)₊, made to sum to 1: ${end}`];
+  return [
+    `The draft model drew ${many(gamma)} from q: ${drafted.map(named).join(", ")}.`,
+    ...looked,
+    source === "p"
+      ? `${gamma === 1 ? "It is" : `All ${gamma} are`} kept, so one more comes from p: ${end}`
+      : `In its place one comes from the remainder (p − q)₊, made to sum to 1: ${end}`,
+  ];
 }

@@ -10,23 +10,41 @@ const COLUMNS = [
   { key: "one", name: "at\ntemperature 1", mark: "below" },
   { key: "most", name: "at most" },
 ];
-const NOTE = "Drag the temperature down, then up, or type other scores. The upright mark on each bar is the weight at "
-  + "temperature 1; effective keys are e^H, as many keys of equal weight as have this entropy.";
+const NOTE =
+  "Drag the temperature down, then up, or type other scores. The upright mark on each bar is the weight at " +
+  "temperature 1; effective keys are e^H, as many keys of equal weight as have this entropy.";
 const DOUBLING = 16; // positions of the slider from one temperature to its double, so that 2, 4, 8, … are among its stops
 const DECADES = [0.01, 0.1, 1, 10, 100]; // so are these
 
 function render({ model, el }) {
-  const labels = model.get("labels"), m = labels.length, { least, largest, most } = model.get("_range");
-  const root = makeRoot(model, "course-bars course-temperature", { role: "group", "aria-label": "temperature explorer" });
-  const set = (name, value) => { model.set(name, value); model.save_changes(); };
+  const labels = model.get("labels");
+  const m = labels.length;
+  const { least, largest, most } = model.get("_range");
+  const root = makeRoot(model, "course-bars course-temperature", {
+    role: "group",
+    "aria-label": "temperature explorer",
+  });
+  const set = (name, value) => {
+    model.set(name, value);
+    model.save_changes();
+  };
   const half = Math.ceil(DOUBLING * Math.log2(largest)); // positions on either side of temperature 1
-  const at = (position) => DECADES.find((temperature) => place(temperature) === position) ?? Number(Math.min(largest, Math.max(least, 2 ** ((position - half) / DOUBLING))).toPrecision(3));
-  const place = (temperature) => temperature === least ? 0 : temperature === largest ? 2 * half
-    : Math.round(half + DOUBLING * Math.log2(temperature));
+  const at = (position) =>
+    DECADES.find((temperature) => place(temperature) === position) ??
+    Number(Math.min(largest, Math.max(least, 2 ** ((position - half) / DOUBLING))).toPrecision(3));
+  const place = (temperature) =>
+    temperature === least
+      ? 0
+      : temperature === largest
+        ? 2 * half
+        : Math.round(half + DOUBLING * Math.log2(temperature));
 
-  const slider = barsSlider({ name: "temperature", last: 2 * half,
+  const slider = barsSlider({
+    name: "temperature",
+    last: 2 * half,
     ticks: DECADES.map((temperature) => [place(temperature), temperature]),
-    onInput: (position) => set("temperature", at(position)) });
+    onInput: (position) => set("temperature", at(position)),
+  });
   const controls = make("div", "course-bars-controls");
   controls.append(slider.node);
   const jumps = model.get("_jumps").map(([name, temperature]) => {
@@ -42,21 +60,43 @@ function render({ model, el }) {
 
   const table = make("table", "course-temperature-keys", { "aria-label": "scores and weights" });
   const head = table.createTHead().insertRow();
-  for (const [text, name] of [["key", "name"], ["score", "score"], ["weight", "number"], ["", "plot"]]) {
+  for (const [text, name] of [
+    ["key", "name"],
+    ["score", "score"],
+    ["weight", "number"],
+    ["", "plot"],
+  ]) {
     head.append(make(text ? "th" : "td", `course-temperature-${name}`, text ? { scope: "col" } : {}, text));
   }
   const body = table.createTBody();
   const rows = labels.map((label, i) => {
-    const row = body.insertRow(), score = make("td", "course-temperature-score"), plot = make("td", "course-temperature-plot");
-    const input = make("input", "", { type: "number", step: 0.5, min: -most, max: most, "aria-label": `score of ${label}` });
-    const track = make("div", "course-temperature-track"), bar = make("div", "course-temperature-bar");
-    const tick = make("div", "course-temperature-tick"), number = make("td", "course-temperature-number");
+    const row = body.insertRow();
+    const score = make("td", "course-temperature-score");
+    const plot = make("td", "course-temperature-plot");
+    const input = make("input", "", {
+      type: "number",
+      step: 0.5,
+      min: -most,
+      max: most,
+      "aria-label": `score of ${label}`,
+    });
+    const track = make("div", "course-temperature-track");
+    const bar = make("div", "course-temperature-bar");
+    const tick = make("div", "course-temperature-tick");
+    const number = make("td", "course-temperature-number");
     input.addEventListener("input", () => {
       const valid = Math.abs(input.valueAsNumber) <= most; // not so for NaN
       input.setAttribute("aria-invalid", !valid);
-      if (valid) set("scores", model.get("scores").map((old, j) => j === i ? input.valueAsNumber : old));
+      if (valid)
+        set(
+          "scores",
+          model.get("scores").map((old, j) => (j === i ? input.valueAsNumber : old)),
+        );
     });
-    input.addEventListener("blur", () => { input.setAttribute("aria-invalid", false); show(); });
+    input.addEventListener("blur", () => {
+      input.setAttribute("aria-invalid", false);
+      show();
+    });
     score.append(input);
     track.append(bar, tick);
     plot.append(track);
@@ -68,16 +108,23 @@ function render({ model, el }) {
   keepSliderKeys(root);
   el.append(root);
 
-  const measured = (weights) => { const H = entropy(weights); return [Math.max(...weights), H, Math.exp(H)]; };
+  const measured = (weights) => {
+    const H = entropy(weights);
+    return [Math.max(...weights), H, Math.exp(H)];
+  };
   function show() {
-    const temperature = model.get("temperature"), scores = model.get("scores");
-    const weights = softmax(scores.map((score) => score / temperature)), plain = softmax(scores);
+    const temperature = model.get("temperature");
+    const scores = model.get("scores");
+    const weights = softmax(scores.map((score) => score / temperature));
+    const plain = softmax(scores);
     const heaviest = Math.max(...weights);
     for (const jump of jumps) jump.button.setAttribute("aria-pressed", jump.temperature === temperature);
     slider.show(place(temperature), `${Number(temperature.toPrecision(3))}`);
     rows.forEach(({ row, input, bar, tick, number }, i) => {
       // What is being typed stays as it is; a score set in Python shows at once.
-      const typed = document.activeElement === input && (input.valueAsNumber === scores[i] || input.getAttribute("aria-invalid") === "true");
+      const typed =
+        document.activeElement === input &&
+        (input.valueAsNumber === scores[i] || input.getAttribute("aria-invalid") === "true");
       if (!typed) input.value = Number(scores[i].toPrecision(4));
       bar.style.transform = `scaleX(${weights[i]})`;
       tick.style.left = `${100 * plain[i]}%`;
@@ -85,8 +132,14 @@ function render({ model, el }) {
       number.dataset.value = weights[i];
       row.classList.toggle("course-temperature-largest", weights[i] === heaviest);
     });
-    const now = measured(weights), one = measured(plain), ends = [1, Math.log(m), m];
-    readouts.show(now.map((value, r) => [value, one[r], ends[r]]), ends, "now");
+    const now = measured(weights);
+    const one = measured(plain);
+    const ends = [1, Math.log(m), m];
+    readouts.show(
+      now.map((value, r) => [value, one[r], ends[r]]),
+      ends,
+      "now",
+    );
   }
 
   show();

@@ -2,18 +2,41 @@
 // served; decodes before prompts, prompts in chunks; who came last is preempted; a static batch runs to its end.
 
 function scheduledRun(requests, block_size, { rule, budget, blocks }, most = 200) {
-  const fixed = rule === "static", steps = [], blocksFor = (tokens) => Math.ceil(tokens / block_size);
-  const all = requests.map((request) => ({ ...request, arrival: Math.ceil(request.arrival), computed: 0, generated: 0, held: 0, end: "" }));
-  const known = (one) => one.prompt + one.generated, left = (one) => known(one) - one.computed;
+  const fixed = rule === "static";
+  const steps = [];
+  const blocksFor = (tokens) => Math.ceil(tokens / block_size);
+  const all = requests.map((request) => ({
+    ...request,
+    arrival: Math.ceil(request.arrival),
+    computed: 0,
+    generated: 0,
+    held: 0,
+    end: "",
+  }));
+  const known = (one) => one.prompt + one.generated;
+  const left = (one) => known(one) - one.computed;
   const decodes = (one) => one.generated > 0 && left(one) === 1;
   const used = `the budget of ${budget} tokens is used`;
-  let waiting = [], running = [], free = blocks, rest, notes, plan, problem = "";
-  const note = (one, did, why) => { if (!notes.has(one)) notes.set(one, [did, 0, false, why]); };
-  const letGo = (one) => { free += one.held; one.held = 0; };
+  const waiting = [];
+  let running = [];
+  let free = blocks;
+  let rest;
+  let notes;
+  let plan;
+  let problem = "";
+  const note = (one, did, why) => {
+    if (!notes.has(one)) notes.set(one, [did, 0, false, why]);
+  };
+  const letGo = (one) => {
+    free += one.held;
+    one.held = 0;
+  };
 
   function compute(one) {
-    const count = Math.min(left(one), rest), did = decodes(one) ? "decode" : "prefill";
-    const why = did === "decode" ? "decodes go first" : `tokens ${one.computed + 1} to ${one.computed + count} of ${known(one)}`;
+    const count = Math.min(left(one), rest);
+    const did = decodes(one) ? "decode" : "prefill";
+    const why =
+      did === "decode" ? "decodes go first" : `tokens ${one.computed + 1} to ${one.computed + count} of ${known(one)}`;
     plan.push([one, count]);
     note(one, did, why);
     notes.get(one)[1] = count;
@@ -78,7 +101,11 @@ function scheduledRun(requests, block_size, { rule, budget, blocks }, most = 200
     for (const one of all) {
       if (one.arrival !== steps.length) continue;
       const needs = blocksFor(one.prompt + one.new - 1);
-      if (needs > blocks) Object.assign(one, { end: "refused", why: `blocks that it needs in the end: ${needs}, that there are: ${blocks}` });
+      if (needs > blocks)
+        Object.assign(one, {
+          end: "refused",
+          why: `blocks that it needs in the end: ${needs}, that there are: ${blocks}`,
+        });
       else waiting.push(one);
     }
     notes = new Map();
@@ -96,21 +123,39 @@ function scheduledRun(requests, block_size, { rule, budget, blocks }, most = 200
     }
     steps.push(step);
   }
-  return { requests: all.map(({ name, arrival, prompt, new: count }) => ({ name, arrival, prompt, new: count })), steps, problem };
+  return {
+    requests: all.map(({ name, arrival, prompt, new: count }) => ({ name, arrival, prompt, new: count })),
+    steps,
+    problem,
+  };
 }
 
 // Other settings are scheduled here; somebody's own scheduler needs Python for all but those that it came with.
 function answerTimeline(model) {
-  const sets = model.get("_alone").sets, given = model.get("_walk"), { block_size, rules } = model.get("_layout");
+  const sets = model.get("_alone").sets;
+  const given = model.get("_walk");
+  const { block_size, rules } = model.get("_layout");
   const follow = () => {
-    const settings = Object.fromEntries(["rule", "budget", "blocks", "arrivals"].map((name) => [name, model.get(name)]));
+    const settings = Object.fromEntries(
+      ["rule", "budget", "blocks", "arrivals"].map((name) => [name, model.get(name)]),
+    );
     const same = (walk) => JSON.stringify(walk.settings) === JSON.stringify(settings);
     if (same(model.get("_walk"))) return;
-    const requests = sets[settings.arrivals], name = rules.find(([key]) => key === settings.rule)[1];
-    const silent = { requests, steps: [], problem: "", silent: `${name} has not planned this: that needs Python, in JupyterLab.` };
+    const requests = sets[settings.arrivals];
+    const name = rules.find(([key]) => key === settings.rule)[1];
+    const silent = {
+      requests,
+      steps: [],
+      problem: "",
+      silent: `${name} has not planned this: that needs Python, in JupyterLab.`,
+    };
     model.set("step", 0);
     if (same(given)) model.set("_walk", given);
-    else model.set("_walk", { settings, ...(settings.rule === "yours" ? silent : scheduledRun(requests, block_size, settings)) });
+    else
+      model.set("_walk", {
+        settings,
+        ...(settings.rule === "yours" ? silent : scheduledRun(requests, block_size, settings)),
+      });
   };
   return listen(model, { rule: follow, budget: follow, blocks: follow, arrivals: follow });
 }

@@ -7,14 +7,21 @@ const usedBy = ({ requests, block_size }) =>
   Object.values(requests).reduce((sum, { computed }) => sum + Math.ceil(computed / block_size), 0);
 
 function render({ model, el }) {
-  const { name, made, calls, pictures, promise, said } = model.get("_trace"), last = calls.length;
+  const { name, made, calls, pictures, promise, said } = model.get("_trace");
+  const last = calls.length;
   const root = makeRoot(model, "course-trace", { role: "group", "aria-label": `calls on ${name}` });
   const player = makePlayer(model, "calls", "call");
-  const code = makeCode(), scene = makeScene(pictures);
+  const code = makeCode();
+  const scene = makeScene(pictures);
   const told = makeTold("course-told course-trace-told", (node, text) => node.replaceChildren(...toldNodes(text)));
   const middle = make("div", "course-trace-middle");
   middle.append(code.node, scene.node);
-  root.append(make("div", "course-title course-trace-title", {}, `${name}: ${countOf(last, "call")} to a broken promise`), player.node, told.node, middle);
+  root.append(
+    make("div", "course-title course-trace-title", {}, `${name}: ${countOf(last, "call")} to a broken promise`),
+    player.node,
+    told.node,
+    middle,
+  );
   player.keys(root);
   el.append(root);
   const tells = Array.from({ length: last + 1 }, (_, step) => tell(step));
@@ -22,8 +29,11 @@ function render({ model, el }) {
 
   function tell(step) {
     if (!step) return "The object is made. No call yet.";
-    const { gave } = calls[step - 1], what = !gave ? "returns nothing" : gave.startsWith("raises ") ? gave : `returns ${gave}`;
-    return step < last ? `Call ${step} of ${last} ${what}. All promises are kept.` : `✗ Broken promise: “${promise}”.\nAt the last call: ${said}.`;
+    const { gave } = calls[step - 1];
+    const what = !gave ? "returns nothing" : gave.startsWith("raises ") ? gave : `returns ${gave}`;
+    return step < last
+      ? `Call ${step} of ${last} ${what}. All promises are kept.`
+      : `✗ Broken promise: “${promise}”.\nAt the last call: ${said}.`;
   }
   function toldNodes(text) {
     const [head, rest] = String(text).split("\n");
@@ -33,23 +43,30 @@ function render({ model, el }) {
   function makeCode() {
     const node = make("ol", "course-trace-code", { "aria-label": "calls" });
     const rows = [{ code: made, gave: "" }, ...calls].map(({ code: line, gave }, step) => {
-      const item = make("li"), row = make("button", "course-trace-call", { type: "button" });
-      const mark = make("span", "course-trace-mark", { "aria-hidden": "true" }), after = make("span", "course-trace-gave");
+      const item = make("li");
+      const row = make("button", "course-trace-call", { type: "button" });
+      const mark = make("span", "course-trace-mark", { "aria-hidden": "true" });
+      const after = make("span", "course-trace-gave");
       row.append(mark, make("code", "", {}, line), after);
       row.addEventListener("click", () => player.go(step));
       item.append(row);
       node.append(item);
       return { row, mark, after, gave };
     });
-    return { node, show: (step) => rows.forEach(({ row, mark, after, gave }, place) => {
-      const here = place === step, wrong = here && step === last;
-      if (here) row.setAttribute("aria-current", "step");
-      else row.removeAttribute("aria-current");
-      row.classList.toggle("course-trace-ahead", place > step);
-      row.classList.toggle("course-trace-wrong", wrong);
-      mark.textContent = wrong ? "✗" : here ? "▸" : "";
-      after.textContent = place <= step && gave ? (gave.startsWith("raises ") ? gave : `→ ${gave}`) : "";
-    }) };
+    return {
+      node,
+      show: (step) =>
+        rows.forEach(({ row, mark, after, gave }, place) => {
+          const here = place === step;
+          const wrong = here && step === last;
+          if (here) row.setAttribute("aria-current", "step");
+          else row.removeAttribute("aria-current");
+          row.classList.toggle("course-trace-ahead", place > step);
+          row.classList.toggle("course-trace-wrong", wrong);
+          mark.textContent = wrong ? "✗" : here ? "▸" : "";
+          after.textContent = place <= step && gave ? (gave.startsWith("raises ") ? gave : `→ ${gave}`) : "";
+        }),
+    };
   }
 
   function show() {
@@ -61,22 +78,36 @@ function render({ model, el }) {
   }
   show();
   const stopListening = listen(model, { step: show });
-  return () => { player.stop(); stopListening(); };
+  return () => {
+    player.stop();
+    stopListening();
+  };
 }
 
 // What the watch saw, beside the code. The picture that takes most room keeps it, so that nothing moves.
 function makeScene(pictures) {
-  const node = make("div", "course-trace-scene"), caption = make("div", "course-trace-caption"), body = make("div", "course-trace-body");
+  const node = make("div", "course-trace-scene");
+  const caption = make("div", "course-trace-caption");
+  const body = make("div", "course-trace-body");
   const drawn = pictures.map((picture, place) => drawPicture(picture, pictures.slice(0, place)));
   node.append(caption, body);
   body.append(...drawn);
   node.hidden = drawn.every((each) => !each.childElementCount);
-  return { node, show: (step) => {
-    const place = Math.min(step, pictures.length - 1);
-    caption.textContent = step === pictures.length ? "before the last call; what it does breaks the promise"
-      : step ? `after call ${step}` : "before the first call";
-    drawn.forEach((each, at) => { each.classList.toggle("course-trace-unseen", at !== place); });
-  } };
+  return {
+    node,
+    show: (step) => {
+      const place = Math.min(step, pictures.length - 1);
+      caption.textContent =
+        step === pictures.length
+          ? "before the last call; what it does breaks the promise"
+          : step
+            ? `after call ${step}`
+            : "before the first call";
+      drawn.forEach((each, at) => {
+        each.classList.toggle("course-trace-unseen", at !== place);
+      });
+    },
+  };
 }
 
 function drawPicture(picture, before) {
@@ -88,9 +119,11 @@ function drawPicture(picture, before) {
 
 // Physical blocks, each with who holds it and what it holds, then the table of each sequence.
 function drawBlocks(node, picture, before) {
-  const row = make("ul", "course-trace-blocks", { "aria-label": "physical blocks" }), { tables, texts, prompts, lengths } = picture;
+  const row = make("ul", "course-trace-blocks", { "aria-label": "physical blocks" });
+  const { tables, texts, prompts, lengths } = picture;
   for (let block = 0; block < picture.n_blocks; block++) {
-    const owners = ownersOf(picture, block), box = make("li", "course-trace-block");
+    const owners = ownersOf(picture, block);
+    const box = make("li", "course-trace-block");
     const changed = before && String(ownersOf(before, block)) !== String(owners);
     box.classList.toggle("course-trace-held", owners.length > 0);
     box.classList.toggle("course-trace-changed", changed);
@@ -103,28 +136,45 @@ function drawBlocks(node, picture, before) {
   node.append(row);
   const table = make("table", "course-trace-tables", { "aria-label": "tables of the sequences" });
   const heads = ["sequence", "table", prompts ? "tokens" : lengths ? "length" : ""].filter(Boolean);
-  table.createTHead().insertRow().append(...heads.map((text) => make("th", "", { scope: "col" }, text)));
+  table
+    .createTHead()
+    .insertRow()
+    .append(...heads.map((text) => make("th", "", { scope: "col" }, text)));
   const body = table.createTBody();
   for (const [name, blocks] of Object.entries(tables)) {
-    const line = body.insertRow(), more = prompts ? tokensOf(prompts[name]) : lengths ? String(lengths[name]) : null;
+    const line = body.insertRow();
+    const more = prompts ? tokensOf(prompts[name]) : lengths ? String(lengths[name]) : null;
     line.append(make("th", "", { scope: "row" }, name), make("td", "", {}, blocks.join(", ") || "–"));
     if (more !== null) line.append(make("td", "", {}, more));
   }
-  if (!Object.keys(tables).length) body.insertRow().append(make("td", "course-trace-free", { colspan: heads.length }, "no sequence"));
+  if (!Object.keys(tables).length)
+    body.insertRow().append(make("td", "course-trace-free", { colspan: heads.length }, "no sequence"));
   node.append(table);
   const legend = make("div", "course-legend course-trace-legend");
-  if (texts) legend.append(legendOf("course-trace-slot course-trace-known", "computed"), legendOf("course-trace-slot course-trace-open", "not computed yet"));
-  else legend.append(legendOf("course-trace-slot course-trace-known", "a token"), legendOf("course-trace-slot", "an empty slot"));
+  if (texts)
+    legend.append(
+      legendOf("course-trace-slot course-trace-known", "computed"),
+      legendOf("course-trace-slot course-trace-open", "not computed yet"),
+    );
+  else
+    legend.append(
+      legendOf("course-trace-slot course-trace-known", "a token"),
+      legendOf("course-trace-slot", "an empty slot"),
+    );
   legend.append(legendOf("course-trace-ring", "another owner than before"));
   node.append(legend);
 }
 
 // The slots of a block: tokens whose keys and values are computed, those that are to be written, and empty ones.
 function slotsOf(picture, block) {
-  const { tables, texts, prompts, lengths, block_size: size } = picture, node = make("span", "course-trace-slots");
-  const owner = ownersOf(picture, block)[0], start = owner === undefined ? 0 : tables[owner].indexOf(block) * size;
+  const { tables, texts, prompts, lengths, block_size: size } = picture;
+  const node = make("span", "course-trace-slots");
+  const owner = ownersOf(picture, block)[0];
+  const start = owner === undefined ? 0 : tables[owner].indexOf(block) * size;
   const known = texts?.[block];
-  let own = [], kind = "course-trace-known", led = "";
+  let own = [];
+  let kind = "course-trace-known";
+  let led = "";
   if (known) {
     own = known.slice(-size);
     led = known.length > size ? `after ${tokensOf(known.slice(0, -size))}` : "";
@@ -132,10 +182,13 @@ function slotsOf(picture, block) {
     own = prompts[owner].slice(start, start + size);
     kind = "course-trace-open";
   } else if (owner !== undefined && lengths) {
-    own = Array(Math.max(0, Math.min(size, Math.max(...ownersOf(picture, block).map((name) => lengths[name])) - start))).fill("•");
+    own = Array(
+      Math.max(0, Math.min(size, Math.max(...ownersOf(picture, block).map((name) => lengths[name])) - start)),
+    ).fill("•");
   }
   const slots = make("span", "course-trace-row");
-  for (let slot = 0; slot < size; slot++) slots.append(make("span", `course-trace-slot${slot < own.length ? ` ${kind}` : ""}`, {}, own[slot] ?? ""));
+  for (let slot = 0; slot < size; slot++)
+    slots.append(make("span", `course-trace-slot${slot < own.length ? ` ${kind}` : ""}`, {}, own[slot] ?? ""));
   node.append(slots);
   if (texts) node.append(make("span", "course-trace-led", {}, led));
   return node;
@@ -143,31 +196,56 @@ function slotsOf(picture, block) {
 
 // A bar for each request: positions that are computed, that can be computed now, and that follow with later tokens.
 function drawRequests(node, picture, before) {
-  const past = before.at(-1), seen = {};
+  const past = before.at(-1);
+  const seen = {};
   for (const each of [...before, picture]) Object.assign(seen, each.requests);
-  node.append(make("div", "course-trace-head", {}, `${usedBy(picture)} of ${countOf(picture.n_blocks, "block")} in use · budget ${countOf(picture.budget, "token")} a step`));
+  node.append(
+    make(
+      "div",
+      "course-trace-head",
+      {},
+      `${usedBy(picture)} of ${countOf(picture.n_blocks, "block")} in use · budget ${countOf(picture.budget, "token")} a step`,
+    ),
+  );
   const table = make("table", "course-trace-requests", { "aria-label": "requests" });
-  table.createTHead().insertRow().append(...["request", "positions", "generated"].map((text) => make("th", "", { scope: "col" }, text)));
+  table
+    .createTHead()
+    .insertRow()
+    .append(...["request", "positions", "generated"].map((text) => make("th", "", { scope: "col" }, text)));
   const body = table.createTBody();
   for (const [name, at] of Object.entries(seen)) {
-    const here = picture.requests[name], { prompt, new: fresh } = at, total = prompt + fresh - 1;
-    const computed = here ? here.computed : total, generated = here ? here.generated : fresh, ready = prompt + generated;
-    const was = past?.requests[name]?.computed ?? (here ? 0 : total), bar = make("div", "course-trace-bar", { "aria-hidden": "true" });
+    const here = picture.requests[name];
+    const { prompt, new: fresh } = at;
+    const total = prompt + fresh - 1;
+    const computed = here ? here.computed : total;
+    const generated = here ? here.generated : fresh;
+    const ready = prompt + generated;
+    const was = past?.requests[name]?.computed ?? (here ? 0 : total);
+    const bar = make("div", "course-trace-bar", { "aria-hidden": "true" });
     for (let cell = 0; cell < total; cell++) {
       const kind = cell < computed ? "done" : cell < ready ? "left" : "later";
       const now = cell < computed && cell >= was;
       bar.append(make("span", `course-trace-cell course-trace-${kind}${now ? " course-trace-now" : ""}`));
     }
-    const words = !here ? "finished" : was > computed ? `preempted: ${was} computed before, 0 now`
-      : `${computed} computed, ${Math.max(0, ready - computed)} left`;
+    const words = !here
+      ? "finished"
+      : was > computed
+        ? `preempted: ${was} computed before, 0 now`
+        : `${computed} computed, ${Math.max(0, ready - computed)} left`;
     const middle = make("td");
     middle.append(bar, make("span", "course-trace-words", {}, words));
-    body.insertRow().append(make("th", "", { scope: "row" }, name), middle, make("td", "", {}, `${generated} of ${fresh}`));
+    body
+      .insertRow()
+      .append(make("th", "", { scope: "row" }, name), middle, make("td", "", {}, `${generated} of ${fresh}`));
   }
   if (!Object.keys(seen).length) body.insertRow().append(make("td", "course-trace-free", { colspan: 3 }, "no request"));
   const legend = make("div", "course-legend course-trace-legend");
-  legend.append(legendOf("course-trace-cell course-trace-done", "computed"), legendOf("course-trace-cell course-trace-done course-trace-now", "newly computed"),
-    legendOf("course-trace-cell course-trace-left", "left"), legendOf("course-trace-cell course-trace-later", "after later tokens"));
+  legend.append(
+    legendOf("course-trace-cell course-trace-done", "computed"),
+    legendOf("course-trace-cell course-trace-done course-trace-now", "newly computed"),
+    legendOf("course-trace-cell course-trace-left", "left"),
+    legendOf("course-trace-cell course-trace-later", "after later tokens"),
+  );
   node.append(table, legend);
 }
 

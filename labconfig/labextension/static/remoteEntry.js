@@ -27,7 +27,8 @@
         // A figure of the course has its alt text as plain text, too. A widget tells itself there, and is shown by a
         // picture only while there is no kernel behind it.
         const text = [model.data["text/plain"] ?? []].flat().join("");
-        if (typeof alt === "string" && text && text !== alt && !text.startsWith("<IPython")) this.node.prepend(note("picture: run the cell"));
+        if (typeof alt === "string" && text && text !== alt && !text.startsWith("<IPython"))
+          this.node.prepend(note("picture: run the cell"));
         if (typeof caption !== "string") return;
         this.node.append(note(caption));
       }
@@ -41,7 +42,8 @@
     return () => ({ id: "course_utils:pictures", rendererFactory, dataType: "string" });
   };
 
-  const LESSON = /(^|\/)(notebooks|exercises|solutions)\/day\d[^/]*\.ipynb$/, WIDE = 1100; // pixels, so that code keeps its 79 columns
+  const LESSON = /(^|\/)(notebooks|exercises|solutions)\/day\d[^/]*\.ipynb$/;
+  const WIDE = 1100; // pixels, so that code keeps its 79 columns
   const contents = {
     id: "course_utils:contents",
     autoStart: true,
@@ -53,7 +55,8 @@
         shown = true;
         app.commands.execute("toc:show-panel");
       };
-      app.restored.then(() => { // not awaited: JupyterLab waits for extensions before it is restored
+      app.restored.then(() => {
+        // not awaited: JupyterLab waits for extensions before it is restored
         app.shell.currentChanged?.connect(show);
         show();
       });
@@ -65,18 +68,21 @@
     const [notebook] = Object.values(shared["@jupyterlab/notebook"]);
     const { INotebookTracker } = (await notebook.get())();
     const hear = (model, { key }) => {
-      if (["kernelspec", "language_info"].includes(key) && !model.dirty) queueMicrotask(() => { model.dirty = false; });
+      if (["kernelspec", "language_info"].includes(key) && !model.dirty)
+        queueMicrotask(() => {
+          model.dirty = false;
+        });
     };
     return {
       id: "course_utils:unmarked",
       autoStart: true,
       requires: [INotebookTracker],
-      activate: (app, tracker) => tracker.widgetAdded.connect((_, { model }) => model.metadataChanged.connect(hear)),
+      activate: (_app, tracker) => tracker.widgetAdded.connect((_, { model }) => model.metadataChanged.connect(hear)),
     };
   };
 
   const { timeout } = AbortSignal;
-  AbortSignal.timeout = (after) => after === 2000 ? new AbortController().signal : timeout.call(AbortSignal, after);
+  AbortSignal.timeout = (after) => (after === 2000 ? new AbortController().signal : timeout.call(AbortSignal, after));
 
   window._JUPYTERLAB ??= {};
   window._JUPYTERLAB.course_utils = {
