@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from course_utils.views.shared.base import SHARED
+from course_utils.views.shared.bundle import bundle
 from course_utils.views.shared.state import page_state
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def static_page(widget: CourseWidget, title: str) -> str:
 
 def host_script() -> str:
     """JavaScript that stands in for Jupyter on a page without Python: `modelOf`, `imported` and `bringToLife`."""
-    return (SHARED / "host.js").read_text(encoding="utf-8")
+    return bundle(SHARED / "host.js")
 
 
 _PAGE = """<!doctype html>

@@ -1,17 +1,19 @@
 // Shared by the widgets that turn scores into bars: softmax and its measures, sliders, readouts.
 
-const softmax = (scores) => {
+import { keepKeys, make, makeSet } from "./dom.js";
+
+export const softmax = (scores) => {
   const peak = Math.max(...scores);
   const powers = Array.from(scores, (score) => Math.exp(score - peak));
   const total = powers.reduce((sum, power) => sum + power, 0);
   return powers.map((power) => power / total);
 };
-const entropy = (weights) =>
+export const entropy = (weights) =>
   Math.max(
     0,
     weights.reduce((sum, p) => sum - (p ? p * Math.log(p) : 0), 0),
   );
-const jacobianTrace = (weights) => weights.reduce((sum, p) => sum + p * (1 - p), 0);
+export const jacobianTrace = (weights) => weights.reduce((sum, p) => sum + p * (1 - p), 0);
 
 // In a field all keys are text, but for those that leave it or run the cell.
 const SLIDER_KEYS = [
@@ -26,7 +28,7 @@ const SLIDER_KEYS = [
   "Enter",
   " ",
 ];
-function keepSliderKeys(node) {
+export function keepSliderKeys(node) {
   keepKeys(node, (event) => {
     const changed = event.altKey || event.ctrlKey || event.metaKey || event.shiftKey;
     if (event.target.type !== "number") return !changed && SLIDER_KEYS.includes(event.key);
@@ -36,7 +38,7 @@ function keepSliderKeys(node) {
 
 // A slider over the positions 0 to `last`, with its value in words and labels under some positions. Its label is around
 // it: every widget on a page has a module of its own, so a module cannot count up to an id that no other has.
-function barsSlider({ name, last, ticks, onInput }) {
+export function barsSlider({ name, last, ticks, onInput }) {
   const node = make("div", "course-bars-slider");
   const label = make("label");
   const head = make("span", "course-bars-head");
@@ -62,7 +64,7 @@ function barsSlider({ name, last, ticks, onInput }) {
 
 // One row a measure: its name, a track from 0 to its most with one mark a column, and a number a column. tracks: whether
 // there are tracks; without them the marks in the head are the key to a drawing.
-function barsReadouts({ name, measures, columns, tracks = true }) {
+export function barsReadouts({ name, measures, columns, tracks = true }) {
   const table = make("table", "course-bars-readouts", { "aria-label": name });
   table.style.setProperty("--columns", columns.length);
   const head = table.createTHead().insertRow();

@@ -13,6 +13,7 @@ import traitlets
 
 from course_utils.views import palette
 from course_utils.views.picture import natural_width, small_png
+from course_utils.views.shared.bundle import bundle
 from course_utils.views.shared.state import KEPT, MIME, page_state
 
 if TYPE_CHECKING:
@@ -22,14 +23,15 @@ SHARED = Path(__file__).parent
 WIDGETS = SHARED.with_name("widgets")
 
 
-def script(*names: str) -> str:
-    """Return the text of a widget's ES module: dom.js, then these files of `widgets` and `shared`."""
-    return _joined("dom.js", *names)
+def script(name: str) -> str:
+    """Return the text of a widget's ES module, a file of `widgets`, with all that it imports: see `bundle`."""
+    return bundle(WIDGETS / name)
 
 
 def style(*names: str) -> str:
-    """Return the text of a widget's CSS: widget.css, then these files."""
-    return _joined("widget.css", *names)
+    """Return the text of a widget's CSS: widget.css, then these files of `widgets` and `shared`."""
+    paths = (next(folder / name for folder in (WIDGETS, SHARED) if (folder / name).exists()) for name in names)
+    return "".join(path.read_text(encoding="utf-8") for path in (SHARED / "widget.css", *paths))
 
 
 def ramp_trait() -> traitlets.Dict:
@@ -107,8 +109,3 @@ class CourseWidget(anywidget.AnyWidget):
         if os.environ.get(KEPT):
             data[MIME] = {"widget": type(self).__name__, "state": page_state(self)}
         return data, {**metadata, "image/png": {"alt": self.alt(), "width": natural_width(fig)}}
-
-
-def _joined(*names):
-    paths = (next(folder / name for folder in (WIDGETS, SHARED) if (folder / name).exists()) for name in names)
-    return "".join(path.read_text(encoding="utf-8") for path in paths)

@@ -1,6 +1,6 @@
-// Stands before the script of every widget: an ES module of anywidget may import nothing.
+// Used by every widget: nodes, colours, keys, text with raised and lowered letters.
 
-const make = (tag, name, attributes = {}, text) => {
+export const make = (tag, name, attributes = {}, text) => {
   const node = document.createElement(tag);
   if (name) node.className = name;
   for (const key in attributes) node.setAttribute(key, attributes[key]);
@@ -9,14 +9,14 @@ const make = (tag, name, attributes = {}, text) => {
 };
 
 // The outermost node of a widget, with the course's colours.
-const makeRoot = (model, name, attributes) => {
+export const makeRoot = (model, name, attributes) => {
   const root = make("div", `course-widget ${name}`, attributes);
   for (const [variable, colour] of Object.entries(model.get("_palette"))) root.style.setProperty(variable, colour);
   return root;
 };
 
 // A box for what may be wider than the page: it scrolls sideways, and says so.
-function makeScroll(name, attributes) {
+export function makeScroll(name, attributes) {
   const node = make("div", `course-scroll ${name}`, attributes);
   const seen = new ResizeObserver(() =>
     requestAnimationFrame(() => node.toggleAttribute("data-wide", node.scrollWidth > node.clientWidth + 1)),
@@ -26,15 +26,15 @@ function makeScroll(name, attributes) {
 }
 
 // What Python sends as bytes, as numbers: a view that travelled may begin anywhere.
-const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-const words = (view) => new Uint16Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
-const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
-const minus = (text) => text.replace("-", "−");
+export const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+export const words = (view) => new Uint16Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+export const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
+export const minus = (text) => text.replace("-", "−");
 
 // The colours of weights, from the trait _ramp: `parts` for a canvas, red green blue red …; `colour` of a level 0 to 255
 // and `ink`, in which text on it can be read, of either theme. On a dark ground they run from dark to bright, as the
 // filter of .course-ramp in widget.css makes of a canvas.
-function makeRamp(model) {
+export function makeRamp(model) {
   const { colours, light_ink_from } = model.get("_ramp");
   const parts = bytes(colours);
   const levels = [...Array(256).keys()];
@@ -58,7 +58,7 @@ function makeRamp(model) {
 }
 
 // Calls the function of each name when the trait of that name changes. What is returned ends this.
-function listen(model, heard) {
+export function listen(model, heard) {
   for (const name in heard) model.on(`change:${name}`, heard[name]);
   return () => {
     for (const name in heard) model.off(`change:${name}`, heard[name]);
@@ -66,25 +66,25 @@ function listen(model, heard) {
 }
 
 // JupyterLab binds arrows, Enter and others to its cells: what a widget does with a key itself goes no further.
-const keepKey = (event) => {
+export const keepKey = (event) => {
   event.preventDefault();
   event.stopPropagation();
 };
-const keepKeys = (node, uses) =>
+export const keepKeys = (node, uses) =>
   node.addEventListener("keydown", (event) => {
     if (uses(event)) event.stopPropagation();
   });
-const presses = (event) => ["Enter", " "].includes(event.key);
+export const presses = (event) => ["Enter", " "].includes(event.key);
 
 // Every widget is a module of its own, so a counter would give two of them the same ids.
-const newId = (name) => `${name}-${Math.random().toString(36).slice(2)}`;
+export const newId = (name) => `${name}-${Math.random().toString(36).slice(2)}`;
 
 // Text as nodes in which powers of e stand raised and letters have subscripts, roman where they are words. The signs that
 // plain text needs for that, ^ and _ and brackets around a power, stay in it without a size, for screen readers and for
 // copying.
 const SET_HIGHER_OR_LOWER =
   /\be\^(\((?:[^()]|\([^()]*\))*\)|[−-]?[\p{L}\d]+(?:\.\d+)?)|(?<![\p{L}\d_])(\p{L})_([\p{L}\d]+)(?![\p{L}\d_])/gu;
-function typeset(text) {
+export function typeset(text) {
   const nodes = [];
   const unseen = (sign) => make("span", "", { style: "font-size: 0" }, sign);
   const moved = (tag, parts) => {
@@ -111,7 +111,7 @@ function typeset(text) {
 }
 
 // A node with such a text.
-const makeSet = (tag, name, attributes, text) => {
+export const makeSet = (tag, name, attributes, text) => {
   const node = make(tag, name, attributes);
   node.append(...typeset(text));
   return node;

@@ -1,9 +1,11 @@
 // How near a guess came, as nearness.py and summary.py say it, and the guesses that a page without a kernel keeps.
 
+import { minus } from "./dom.js";
+
 const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 
 // As `judge` in nearness.py: asked is what guess.py poses or what guesses are kept with.
-function judge(asked, guess) {
+export function judge(asked, guess) {
   const { truth, kind } = asked;
   const log = asked.scale === "log";
   const near = log ? Math.log(NEAR_FACTOR) : NEAR;
@@ -40,7 +42,7 @@ const distance = (off, log) =>
   log ? `a factor of ${brief(Math.exp(off), 2)}` : `${Math.max(1, Math.round(100 * off))}% of the range`;
 
 // As `brief` in nearness.py.
-function brief(value, digits = 3) {
+export function brief(value, digits = 3) {
   if (value === 0) return "0";
   const rounded = Number(value.toPrecision(digits));
   const size = Math.abs(rounded);
@@ -57,7 +59,7 @@ const KEY = "course-guesses";
 const SAME = ["question", "kind", "low", "high", "scale", "unit", "places", "choices"];
 const ASKED = ["day", "name", "truth", ...SAME];
 
-function readGuesses() {
+export function readGuesses() {
   try {
     const { schema, days } = JSON.parse(localStorage.getItem(KEY)) ?? {};
     if (schema === 1 && days) return days;
@@ -66,15 +68,15 @@ function readGuesses() {
   }
   return globalThis[KEY] ?? {};
 }
-const guessesOf = (day) =>
+export const guessesOf = (day) =>
   [readGuesses()[day] ?? []].flat().filter((each) => each?.asked?.truth && each.first && each.last);
 const sameQuestion = (asked, other) =>
   SAME.every((part) => JSON.stringify(asked[part]) === JSON.stringify(other[part]));
-const guessAt = (posed) =>
+export const guessAt = (posed) =>
   guessesOf(posed.day).find(({ asked }) => asked.name === posed.name && sameQuestion(asked, posed));
 
 // Adds a guess: the first at a question counts. What is kept of it now, and whether it outlives the page.
-function keepGuess(posed, guess) {
+export function keepGuess(posed, guess) {
   const days = readGuesses();
   const before = guessAt(posed);
   const asked = Object.fromEntries(ASKED.map((name) => [name, posed[name]]));
@@ -96,7 +98,7 @@ function keepGuess(posed, guess) {
 }
 
 // Calls `hear` after each guess on this page and, where the browser keeps them, in another of its windows.
-function hearGuesses(hear) {
+export function hearGuesses(hear) {
   const other = (event) => {
     if (event.key === KEY) hear();
   };
@@ -113,7 +115,7 @@ const FEW = 4;
 const MOST_OF_THEM = 0.75;
 const some = (count, thing, things = `${thing}s`) => `${count} ${count === 1 ? thing : things}`;
 
-function summedUp(kept) {
+export function summedUp(kept) {
   if (!kept.length) return ["No guess yet."];
   const all = kept.map(({ asked, first }) => ({ asked, ...judge(asked, first) }));
   const lines = [`${some(kept.length, "guess", "guesses")}.`];
@@ -158,7 +160,7 @@ function median(numbers) {
   const half = sorted.length / 2;
   return sorted.length % 2 ? sorted[Math.floor(half)] : (sorted[half - 1] + sorted[half]) / 2;
 }
-function inALine(kept) {
+export function inALine(kept) {
   const leans = kept.filter(({ asked }) => asked.kind !== "choice").map(({ asked, first }) => judge(asked, first).lean);
   const parts = [
     [1, "high"],

@@ -1,11 +1,13 @@
 // Shared by the widgets that show a model's heads: a table with a row for each layer and a button for each head.
 
-const headName = (layer, head) => `layer ${layer}, head ${head}`;
+import { clamp, keepKeys, make } from "./dom.js";
+
+export const headName = (layer, head) => `layer ${layer}, head ${head}`;
 
 // The table is one stop of the Tab key; arrow keys move in it. labels(layer) gives what stands under the layer's name,
 // makeButton(layer, head) the button, press(layer, head) hears a click, Enter or Space. bare: numbers alone name layers
 // and heads. follows: arrows press what they reach. What is returned has `stop`, which makes a button the stop.
-function headTable({ layers, heads, name, labels, makeButton, press, bare = false, follows = false }) {
+export function headTable({ layers, heads, name, labels, makeButton, press, bare = false, follows = false }) {
   const table = make("table", "course-heads", { role: "grid", "aria-label": name });
   const top = table.createTHead().insertRow();
   const body = table.createTBody();
@@ -61,7 +63,7 @@ function headTable({ layers, heads, name, labels, makeButton, press, bare = fals
 }
 
 // Keys that are none of the widget's business: those with a modifier, but for Ctrl with Home or End, and all others.
-function passes(event) {
+export function passes(event) {
   if (event.altKey || event.metaKey || event.shiftKey) return true;
   return event.ctrlKey ? !["Home", "End"].includes(event.key) : !/^(Arrow.*|Home|End|Page.*|Enter| )$/.test(event.key);
 }

@@ -8,7 +8,7 @@ const revive = (value) => {
 };
 
 // Callbacks run on a change, as in Jupyter.
-function modelOf(plain) {
+export function modelOf(plain) {
   const state = revive(plain);
   const listeners = {};
   return {
@@ -30,13 +30,13 @@ function modelOf(plain) {
 }
 
 // The text of an ES module, imported: a page from the file system may not import a file.
-async function imported(code) {
+export async function imported(code) {
   const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
   return (await import(url)).default;
 }
 
 // Draw a widget with this state in place of what stands in `el`, its picture. It has a width while it is drawn.
-async function bringToLife(el, widget, state) {
+export async function bringToLife(el, widget, state) {
   const drawn = document.createElement("div");
   drawn.style.cssText = "height: 0; overflow: hidden; visibility: hidden";
   el.append(drawn);

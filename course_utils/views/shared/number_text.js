@@ -1,11 +1,13 @@
 // Numbers as text, the same as numbers.py gives: ties go to the even digit, as Python rounds them.
 
+import { minus } from "./dom.js";
+
 const roundedText = (rough, exact, keep) => {
   if (!/^\.?50*$/.test(exact.slice(keep))) return rough;
   const down = exact.slice(0, keep);
   return Number(down.at(-1)) % 2 ? rough : down;
 };
-const fixedText = (size, decimals) => {
+export const fixedText = (size, decimals) => {
   const exact = size.toFixed(100);
   return roundedText(size.toFixed(decimals), exact, exact.indexOf(".") + (decimals && decimals + 1));
 };
@@ -16,7 +18,7 @@ const scientific = (size, decimals) => {
 };
 
 // A number for people: four decimals below 10 and fewer above.
-function numberText(value) {
+export function numberText(value) {
   if (Number.isNaN(value)) return "nan";
   const sign = value < 0 ? "−" : "";
   const size = Math.abs(value);
@@ -29,7 +31,7 @@ function numberText(value) {
   return sign + fixedText(size, size < 10 ? 4 : size < 100 ? 3 : size < 1000 ? 2 : 1).replace(/\.?0+$/, "");
 }
 // Seven digits, where four are not enough to tell two numbers apart.
-function sevenDigits(value) {
+export function sevenDigits(value) {
   const size = Math.abs(value);
   const sign = value < 0 ? "−" : "";
   if (!size || !Number.isFinite(size)) return numberText(value);
@@ -38,17 +40,17 @@ function sevenDigits(value) {
   const text = String(Math.abs(exponent)).padStart(2, "0");
   return `${sign}${scientific(size, 6)[0]}e${exponent < 0 ? "−" : "+"}${text}`;
 }
-const inBrackets = (text) => (text.startsWith("−") ? `(${text})` : text);
+export const inBrackets = (text) => (text.startsWith("−") ? `(${text})` : text);
 
 // As `three_decimals` in numbers.py: a number for a table.
-function threeDecimals(value) {
+export function threeDecimals(value) {
   const size = Math.abs(value);
   if (size < 1e-12) return "0.000";
   return size >= 0.0005 && size < 1000 ? `${value < 0 ? "−" : ""}${fixedText(size, 3)}` : numberText(value);
 }
 
 // As `short` in numbers.py: two decimals. hair: what is added before rounding.
-function shortText(value, hair = 1e-9) {
+export function shortText(value, hair = 1e-9) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
   const text = fixedText(Math.abs(value + hair), 2);
   return value + hair < 0 && text !== "0.00" ? `−${text}` : text;

@@ -1,7 +1,9 @@
 // Shared by the widgets that walk through frames: buttons, a slider, a clock that plays, and keys. The trait is `step`,
 // and the page counts it from `first`. Where `opening()`, nobody has moved yet, and play begins at the first frame.
 
-function makePlayer(model, name, unit, first = 0, opening = () => false) {
+import { make, typeset } from "./dom.js";
+
+export function makePlayer(model, name, unit, first = 0, opening = () => false) {
   const node = make("div", "course-player", { role: "group", "aria-label": name });
   const button = (text, label, act) => {
     const made = make("button", "", { type: "button", "aria-label": label }, text);
@@ -101,7 +103,7 @@ function makePlayer(model, name, unit, first = 0, opening = () => false) {
 
 // Says in `place` that a walk of other settings than the chosen ones is still shown, after a moment in which the new one
 // usually arrives. named: of its settings, what they are called.
-function makeLate(model, place, named) {
+export function makeLate(model, place, named) {
   let late = null;
   return {
     stop: () => clearTimeout(late),
@@ -118,7 +120,7 @@ function makeLate(model, place, named) {
 }
 
 // A line of text that changes with the step. The longest of them all, unseen, keeps its room, so that nothing moves.
-function makeTold(name, show = (node, text) => node.replaceChildren(...typeset(text))) {
+export function makeTold(name, show = (node, text) => node.replaceChildren(...typeset(text))) {
   const node = make("div", `course-player-told ${name}`);
   const room = make("div", "course-player-room", { "aria-hidden": "true" });
   const seen = make("div", "", { role: "status" });

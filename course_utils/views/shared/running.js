@@ -1,10 +1,10 @@
 // The running softmax of attention/tiled.py, for one query, where no Python computes it.
 
-const NOTHING = (width) => ({ m: -Infinity, l: 0, o: Array(width).fill(0) });
-const expBelow = (x, m) => (x === -Infinity ? 0 : Math.exp(x - m)); // for x ≤ m; 0 where both are −∞
+export const NOTHING = (width) => ({ m: -Infinity, l: 0, o: Array(width).fill(0) });
+export const expBelow = (x, m) => (x === -Infinity ? 0 : Math.exp(x - m)); // for x ≤ m; 0 where both are −∞
 
 // One more block of keys, its scores and values, into {m, l, o}; `factor` is what the old sums were multiplied by.
-function absorb({ m, l, o }, scores, values) {
+export function absorb({ m, l, o }, scores, values) {
   const after = Math.max(m, ...scores);
   const factor = expBelow(m, after);
   const powers = scores.map((score) => expBelow(score, after));

@@ -1,9 +1,11 @@
 // Bytes in words, as `in_binary_units` of costs/memory.py writes them; ties go to the even digit.
 
-const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
-const counted = (count) => count.toLocaleString("en-US", { maximumFractionDigits: 0 });
+import { fixedText } from "./number_text.js";
 
-function inBinaryUnits(bytes, digits = 3) {
+const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
+export const counted = (count) => count.toLocaleString("en-US", { maximumFractionDigits: 0 });
+
+export function inBinaryUnits(bytes, digits = 3) {
   const magnitude = (amount) => (amount ? Math.floor(Math.log10(amount)) : 0);
   const decimals = (amount) => Math.max(0, digits - 1 - magnitude(amount));
   const rounded = (amount) => Number(fixedText(amount, decimals(amount)));

@@ -1,5 +1,9 @@
 // Switches heads at once; the losses come from ablation.py, which runs the model, one round trip later.
 
+import { keepKey, keepKeys, listen, make, makeRoot, makeScroll, minus, newId } from "../shared/dom.js";
+import { headName, headTable, passes } from "../shared/heads.js";
+import { answerAblation } from "./ablation_alone.js";
+
 const WAITS = "waiting for Python, which answers while the kernel runs";
 
 function render({ model, el }) {

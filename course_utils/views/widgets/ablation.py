@@ -50,7 +50,7 @@ class HeadAblation(CourseWidget):
 
     in_gallery = InGallery(43, "Switch heads off", question="Does a head cost the same whichever others are on?")
 
-    _esm = script("heads.js", "ablation_alone.js", "ablation.js")
+    _esm = script("ablation.js")
     _css = style("heads.css", "ablation.css")
 
     off: traitlets.List[Any] = traitlets.List(help="the heads that are off, (layer, head)").tag(sync=True)

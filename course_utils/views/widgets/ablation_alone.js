@@ -1,8 +1,10 @@
 // Stands in for ablation.py on a page without a kernel: it gives what was computed before.
 
+import { listen } from "../shared/dom.js";
+
 const NOT_BEFORE = "these heads together were not computed before: that needs Python, in JupyterLab";
 
-function answerAblation(model, heads, unknown) {
+export function answerAblation(model, heads, unknown) {
   const { answers, rises } = model.get("_alone");
   const follow = () => {
     const off = model.get("off");

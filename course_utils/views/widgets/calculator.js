@@ -1,6 +1,10 @@
 // Draws what calculator.py counted: it sends bytes and sentences, this holds the controls and the bar. Without a kernel
 // calculator_alone.js counts.
 
+import { barsSlider, keepSliderKeys } from "../shared/bars.js";
+import { keepKeys, listen, make, makeRoot, makeSet } from "../shared/dom.js";
+import { answerCalculator } from "./calculator_alone.js";
+
 const WORDS = { model: "model", card: "card", bytes_per_value: "numbers in the cache" };
 const whole = (number) => number.toLocaleString("en");
 

@@ -55,7 +55,7 @@ class MemoryCalculator(CourseWidget):
 
     in_gallery = InGallery(52, "Fill a card", question="At which batch does the cache outgrow the weights?")
 
-    _esm = script("bars.js", "number_text.js", "units.js", "calculator_alone.js", "calculator.js")
+    _esm = script("calculator.js")
     _css = style("bars.css", "calculator.css")
 
     model = traitlets.Unicode("LLaMA 7B").tag(sync=True)

@@ -1,8 +1,11 @@
 // Stands in for calculator.py on a page without a kernel: the bytes and the sentences, and sizes of one's own.
 
+import { listen } from "../shared/dom.js";
+import { counted, inBinaryUnits } from "../shared/units.js";
+
 const SHOWN_FROM = ["context", "batch", "bytes_per_value", "n_kv_heads", "card"];
 
-function answerCalculator(model) {
+export function answerCalculator(model) {
   const known = model.get("_alone");
   const { own: OWN } = model.get("_layout");
   let own = known.start;

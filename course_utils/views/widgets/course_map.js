@@ -1,5 +1,8 @@
 // Draws the cards of course_map.py: all words come from there, this draws bars and opens notebooks.
 
+import { keepKeys, listen, make, makeRoot, makeSet, presses } from "../shared/dom.js";
+import { guessesOf, hearGuesses, inALine, readGuesses, summedUp } from "../shared/guessing.js";
+
 const SAVING = 1500;
 const ANSWER = 5000; // milliseconds
 const SAVED = "Saving.";

@@ -38,7 +38,7 @@ class ProgressMap(CourseWidget):
     in_gallery = InGallery(7, "The map of the days", told="See all days, with links to their lessons and exercises.")
     plays, minutes = False, 0
 
-    _esm = script("guessing.js", "course_map.js")
+    _esm = script("course_map.js")
     _css = style("course_map.css")
 
     _shown = traitlets.Dict().tag(sync=True)

@@ -1,5 +1,9 @@
 // Shows the forward passes that decoding.py counted; all of them are here, so stepping needs no kernel.
 
+import { keepKeys, listen, make, makeRoot, makeScroll } from "../shared/dom.js";
+import { makePlayer, makeTold } from "../shared/player.js";
+import { answerDecoding } from "./decoding_alone.js";
+
 const STATES = { n: "now", m: "masked", r: "read", p: "past" };
 
 const HINT = "Step through the passes, then keep keys and values and step again; or take words of your own.";

@@ -58,7 +58,7 @@ class DecodeStepper(CourseWidget):
         question="Which rows of $Q$, $K$ and $V$ does a pass compute, and which does it only read?",
     )
 
-    _esm = script("player.js", "number_text.js", "units.js", "decoding_alone.js", "decoding.js")
+    _esm = script("decoding.js")
     _css = style("player.css", "decoding.css")
 
     step = traitlets.Int(0, help="the pass shown, 0 is the first").tag(sync=True)

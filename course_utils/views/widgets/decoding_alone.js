@@ -1,6 +1,10 @@
 // Stands in for decoding.py on a page without a kernel: the passes over other words.
 
-function answerDecoding(model) {
+import { listen } from "../shared/dom.js";
+
+import { counted, inBinaryUnits } from "../shared/units.js";
+
+export function answerDecoding(model) {
   const { most, longest } = model.get("_layout");
   const read = () => {
     const typed = model.get("_typed");

@@ -1,5 +1,7 @@
 // Shows the tiles of duel_board.py; what they say comes from there.
 
+import { keepKeys, make, makeRoot, presses, typeset } from "../shared/dom.js";
+
 function render({ model, el }) {
   const tiles = model.get("_tiles");
   const root = makeRoot(model, "course-duel", { role: "group", "aria-label": "board of your test" });

@@ -1,5 +1,8 @@
 // Shows the weights that gallery.py sent. Hover and focus stay here; the pinned row and the enlarged head go to Python.
 
+import { clamp, keepKey, keepKeys, listen, make, makeRamp, makeRoot, makeScroll, newId, words } from "../shared/dom.js";
+import { headName, headTable, passes } from "../shared/heads.js";
+
 const HINT =
   "Point at or tap a token, or a row of a map: every head shows that row. Tap a map to enlarge it. Enter on a token pins its row, Escape unpins.";
 const BAR = 24; // height of the bars under a map, in pixels

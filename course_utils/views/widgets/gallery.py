@@ -46,7 +46,7 @@ class HeadGallery(CourseWidget):
 
     in_gallery = InGallery(42, "Look at all heads", question="Which head always looks at the letter just before?")
 
-    _esm = script("heads.js", "gallery.js")
+    _esm = script("gallery.js")
     _css = style("heads.css", "gallery.css")
 
     head = traitlets.Any(None, allow_none=True, help="the enlarged head, (layer, head)").tag(sync=True)

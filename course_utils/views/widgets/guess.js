@@ -1,5 +1,8 @@
 // Poses the question of guess.py, takes a guess and shows what was computed.
 
+import { clamp, keepKey, keepKeys, listen, make, makeRoot, makeSet, newId, presses } from "../shared/dom.js";
+import { brief, guessAt, judge, keepGuess } from "../shared/guessing.js";
+
 const HOW = {
   number: "Move the slider or type a number.",
   choice: "Choose one.",

@@ -39,7 +39,7 @@ class Guess(CourseWidget):
     in_gallery = InGallery(3, "Guess first", told="Guess a number, a choice or a curve before its cell tells you.")
     plays, minutes = False, 0
 
-    _esm = script("guessing.js", "guess.js")
+    _esm = script("guess.js")
     _css = style("guess.css")
 
     guess: traitlets.List[Any] = traitlets.List(traitlets.Float()).tag(sync=True)

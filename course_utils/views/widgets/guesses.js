@@ -1,5 +1,8 @@
 // Shows the guesses of a day; the words come from guesses.py, and without a kernel from guessing.js.
 
+import { listen, make, makeRoot, makeSet } from "../shared/dom.js";
+import { brief, guessesOf, hearGuesses, judge, summedUp } from "../shared/guessing.js";
+
 function render({ model, el }) {
   const root = makeRoot(model, "course-guesses", { role: "group", "aria-label": model.get("_shown").title });
   const title = make("div", "course-guesses-title");

@@ -32,7 +32,7 @@ class Guesses(CourseWidget):
     in_gallery = InGallery(4, "Your guesses", told="See how near the guesses of a day came, and on which side you err.")
     plays, minutes = False, 0
 
-    _esm = script("guessing.js", "guesses.js")
+    _esm = script("guesses.js")
     _css = style("guesses.css")
 
     _shown = traitlets.Dict().tag(sync=True)

@@ -1,5 +1,10 @@
 // Shows the sentence that head_explorer.py sent. What is chosen is kept in the model, and all of it is drawn here.
 
+import { clamp, keepKeys, listen, make, makeRamp, makeRoot, makeScroll, newId, presses } from "../shared/dom.js";
+import { headName, headTable, passes } from "../shared/heads.js";
+import { shortText } from "../shared/number_text.js";
+import { answerExplorer, readingOf } from "./head_explorer_alone.js";
+
 const LATE =
   "Waiting for Python, which loads the model at the first sentence. If nothing comes, start the kernel and run the cell.";
 const NO_KERNEL =
@@ -528,7 +533,7 @@ function drawSentence({ model, place, set, uid, ramp }) {
           const shares = reading.shares(measure, query, key);
           ranked = shares.map((_, i) => i).sort((a, b) => shares[b] - shares[a] || a - b);
           ranked.forEach((head, i) => {
-            const { line, name, bar, value } = lines[i];
+            const { name, bar, value } = lines[i];
             const text = shortText(shares[head]);
             name.textContent = headName(Math.floor(head / heads), head % heads);
             bar.style.transform = `scaleX(${shares[head]})`;

@@ -52,7 +52,7 @@ class HeadExplorer(CourseWidget):
         question="Where does *it* look when the animal was too tired, and where when the street was too wide?",
     )
 
-    _esm = script("number_text.js", "heads.js", "head_explorer_alone.js", "head_explorer.js")
+    _esm = script("head_explorer.js")
     _css = style("heads.css", "head_explorer.css")
 
     head = traitlets.Any(help="the head shown, (layer, head)").tag(sync=True)

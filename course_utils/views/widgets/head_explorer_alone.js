@@ -1,6 +1,8 @@
 // Stands in for head_explorer.py on a page without a kernel: it gives the sentences that were read before.
 
-function answerExplorer(model) {
+import { bytes, listen } from "../shared/dom.js";
+
+export function answerExplorer(model) {
   const { sentences, at } = model.get("_alone");
   sentences[at] = model.get("_shown");
   return listen(model, {
@@ -21,7 +23,7 @@ function answerExplorer(model) {
 }
 
 // A sentence as Python sends it, with its weights within reach; they are in steps of 1/255.
-function readingOf({ tokens, layers, heads, levels, again, ...more }) {
+export function readingOf({ tokens, layers, heads, levels, again, ...more }) {
   const all = bytes(levels);
   const T = tokens.length;
   const size = (T * (T + 1)) / 2;

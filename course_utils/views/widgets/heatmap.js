@@ -1,5 +1,7 @@
 // Shows what heatmap.py computed. Hover and focus stay here; only a pinned row goes to Python.
 
+import { bytes, clamp, keepKey, listen, make, makeRamp, makeRoot, makeScroll, newId, words } from "../shared/dom.js";
+
 const HINT = "Point at or tap a row to read its weights; a click or Enter pins it, and arrow keys move.";
 
 function render({ model, el }) {

@@ -1,6 +1,10 @@
 // Shows the frames that online_softmax.py computed, one a step; every number and sentence comes from there, or
 // for another order on a page without a kernel from online_softmax_alone.js.
 
+import { keepKey, listen, make, makeRoot, makeScroll, makeSet, newId, presses, typeset } from "../shared/dom.js";
+import { makePlayer, makeTold } from "../shared/player.js";
+import { answerOrder } from "./online_softmax_alone.js";
+
 const HINT = "Click or tap a number in the table, or go there by arrow keys and Enter, to see its arithmetic.";
 const MOVE = "Drag a key by its name to change the order, or choose it and press ← or →.";
 const MOVED = 12; // keys at most that can be moved: more leave no room for a finger

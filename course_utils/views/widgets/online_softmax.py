@@ -41,7 +41,7 @@ class OnlineSoftmaxStepper(CourseWidget):
 
     in_gallery = InGallery(61, "Softmax in one pass", question="Does the order of the keys matter?")
 
-    _esm = script("player.js", "number_text.js", "running.js", "online_softmax_alone.js", "online_softmax.js")
+    _esm = script("online_softmax.js")
     _css = style("player.css", "online_softmax.css")
 
     step = traitlets.Int(0, help="blocks of keys read so far").tag(sync=True)

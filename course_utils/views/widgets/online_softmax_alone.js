@@ -1,6 +1,11 @@
 // Stands in for online_softmax.py on a page without a kernel: what the page shows of the keys in another order.
 
-function answerOrder(model) {
+import { listen } from "../shared/dom.js";
+
+import { inBrackets, threeDecimals } from "../shared/number_text.js";
+import { absorb, expBelow, NOTHING } from "../shared/running.js";
+
+export function answerOrder(model) {
   const follow = () => {
     const shown = arranged(model.get("_alone"), model.get("order"));
     for (const name of ["_keys", "_ends", "_frames"]) model.set(name, shown[name]); // the frames last: with them the page follows

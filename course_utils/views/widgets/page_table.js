@@ -1,5 +1,7 @@
 // Blocks, tables and the calls on them. The page computes what the calls lead to, as `done` of page_table.py does.
 
+import { keepKeys, listen, make, makeRoot, makeScroll, newId, presses } from "../shared/dom.js";
+
 const countedAs = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
 
 function pagesOf(calls, n_blocks, block_size) {

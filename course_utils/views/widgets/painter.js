@@ -1,6 +1,9 @@
 // Paints the mask at once; the weights and the verdict come from painter.py, one round trip later, or
 // without a kernel from painter_alone.js.
 
+import { keepKey, keepKeys, listen, make, makeRamp, makeRoot, makeScroll, newId, presses } from "../shared/dom.js";
+import { answerPainter } from "./painter_alone.js";
+
 const HINT = "Click or tap a cell, or drag, to paint. Keys: arrows move, Space paints, Shift with an arrow paints on.";
 const SETTINGS = { "sliding window": "window", "prefix-LM": "prefix", padding: "length" };
 const SAID = { window: "places in the window", prefix: "tokens in the prefix", length: "real keys" };

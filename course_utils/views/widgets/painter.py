@@ -65,7 +65,7 @@ class MaskPainter(CourseWidget):
         31, "Paint a mask", question="The goal is that no output sees a later token. How many squares can stay open?"
     )
 
-    _esm = script("number_text.js", "painter_alone.js", "painter.js")
+    _esm = script("painter.js")
     _css = style("painter.css")
 
     family = traitlets.Unicode("causal", help="the family that the mask belongs to, or painted").tag(sync=True)

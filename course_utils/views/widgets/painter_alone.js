@@ -1,9 +1,12 @@
 // Stands in for painter.py on a page without a kernel: what was measured before of each row, put together, and told.
 
+import { listen } from "../shared/dom.js";
+import { shortText } from "../shared/number_text.js";
+
 const HAIR = 1e-6;
 const ENOUGH = 1e-3; // as SINGLE of numbers.py, and the tolerance of painter_verdict.py
 
-function answerPainter(model) {
+export function answerPainter(model) {
   const { rows, crossed, name } = model.get("_alone");
   const tokens = model.get("_tokens");
   const keys = model.get("_keys");

@@ -1,5 +1,8 @@
 // Shows the problem of practice.py; what is said of each step comes from there.
 
+import { keepKeys, listen, make, makeRoot, newId, presses, typeset } from "../shared/dom.js";
+import { answerPractice } from "./practice_alone.js";
+
 const NOTHING = "All fields are empty. Write a value into one of them, then check.";
 
 // A text whose matrices, such as [2  0; −1  2], are grids; its brackets and semicolons are there for those who copy or listen.

@@ -42,7 +42,7 @@ class Practice(CourseWidget):
     )
     plays, minutes = False, 3
 
-    _esm = script("practice_alone.js", "practice.js")
+    _esm = script("practice.js")
     _css = style("practice.css")
 
     number = traitlets.Int(1).tag(sync=True)

@@ -1,12 +1,14 @@
 // Stands in for practice.py on a page without a kernel: some problems, with the right values and the known slips.
 
+import { listen } from "../shared/dom.js";
+
 const NEAR_BY = 0.006;
 const NEAR_SHARE = 0.005;
 const COUNT_SHARE = 0.01; // as ATOL, RTOL and COUNT_RTOL of practice/problem.py
 const SIGNS = { right: "✓", follows: "✓", wrong: "✗", unread: "?", empty: "" };
 const OPEN = "Not the right value. Whether it follows from yours is judged in JupyterLab.";
 
-function answerPractice(model) {
+export function answerPractice(model) {
   const { problems } = model.get("_alone");
   const numbers = problems.map(({ number }) => number);
   const here = () => problems.find(({ number }) => number === model.get("number"));

@@ -1,5 +1,8 @@
 // A query to drag; scores, weights and output are computed here, so dragging needs no kernel.
 
+import { barsSlider, keepSliderKeys, softmax } from "../shared/bars.js";
+import { keepKey, keepKeys, listen, make, makeRoot, minus, newId, presses } from "../shared/dom.js";
+
 const SIDE = 300;
 const PATH = 40;
 const TAP = 12; // a path's steps; how far a finger may slip
@@ -15,7 +18,6 @@ const PATH_NOTE = "The dashed path is where the output goes as the query grows i
 function render({ model, el }) {
   const scene = model.get("_scene");
   const { keys, values, names, most } = scene;
-  const m = keys.length;
   const { queries, outputs } = scene;
   const reach = queries.reach;
   const uid = newId("course-plane");

@@ -40,7 +40,7 @@ class QueryPlane(CourseWidget):
         11, "Drag a query", question="When does the output sit on one value, and when in the middle of all three?"
     )
 
-    _esm = script("bars.js", "query_plane.js")
+    _esm = script("query_plane.js")
     _css = style("bars.css", "query_plane.css")
 
     query = traitlets.Any().tag(sync=True)

@@ -1,5 +1,7 @@
 // Shows the questions of quiz.py; the explanations and the score lines come from there.
 
+import { keepKeys, listen, make, makeRoot, newId, presses, typeset } from "../shared/dom.js";
+
 const write = (tag, name, attributes, text) => {
   const node = make(tag, name, attributes);
   if (text !== undefined) node.append(...rich(text));

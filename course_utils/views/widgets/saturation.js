@@ -1,5 +1,8 @@
 // Draws what saturation.py drew by lot: it sends scores for every d_k, this does the softmax, so dragging needs no kernel.
 
+import { barsReadouts, barsSlider, entropy, jacobianTrace, keepSliderKeys, softmax } from "../shared/bars.js";
+import { listen, make, makeRoot, makeSet, minus } from "../shared/dom.js";
+
 const MEASURES = [
   { key: "largest", name: "largest weight" },
   { key: "entropy", name: "entropy (nats)" },

@@ -81,7 +81,7 @@ class SaturationExplorer(CourseWidget):
         question="From which $d_k$ on does one key take nearly everything, and what changes that?",
     )
 
-    _esm = script("bars.js", "saturation.js")
+    _esm = script("saturation.js")
     _css = style("bars.css", "saturation.css")
 
     d_k = _PowerOfTwo(_STEPS, 64, "; course_utils.attention.scaling.saturation takes any d_k").tag(sync=True)

@@ -1,5 +1,11 @@
 // Shows a round of speculative decoding; all arithmetic is in speculative_round.js, so nothing here needs a kernel.
 
+import { barsSlider, keepSliderKeys } from "../shared/bars.js";
+import { listen, make, makeRoot } from "../shared/dom.js";
+import { shortText } from "../shared/number_text.js";
+import { makePlayer, makeTold } from "../shared/player.js";
+import { expectedTokens, movedTowards, overlapOf, remainderOf, roundOf, toldOf } from "./speculative_round.js";
+
 const HINT = "Step through the round; then move q towards p, or throw new coins, and see how many tokens it yields.";
 
 function render({ model, el }) {

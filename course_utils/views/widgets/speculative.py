@@ -67,7 +67,7 @@ class SpeculativeStepper(CourseWidget):
         question="What comes in the place of a draft that is refused, and what becomes of the drafts behind it?",
     )
 
-    _esm = script("bars.js", "player.js", "number_text.js", "speculative_round.js", "speculative.js")
+    _esm = script("speculative.js")
     _css = style("bars.css", "player.css", "speculative.css")
 
     step = traitlets.Int(0, help="0 is the draft; each coin and the last draw are one more").tag(sync=True)

@@ -1,19 +1,21 @@
 // The arithmetic of speculative.py, so that a coin, a slider and a new round need no kernel.
 
-const movedTowards = (p, q, nearness) => q.map((theirs, i) => (1 - nearness) * theirs + nearness * p[i]);
-const overlapOf = (p, q) =>
+import { shortText } from "../shared/number_text.js";
+
+export const movedTowards = (p, q, nearness) => q.map((theirs, i) => (1 - nearness) * theirs + nearness * p[i]);
+export const overlapOf = (p, q) =>
   Math.min(
     1,
     p.reduce((sum, ours, i) => sum + Math.min(ours, q[i]), 0),
   );
-const expectedTokens = (alpha, gamma) => {
+export const expectedTokens = (alpha, gamma) => {
   let sum = 0;
   for (let power = 0; power <= gamma; power++) sum += alpha ** power;
   return sum;
 };
 
 // (p − q)₊ made to sum to 1; null where there is nothing of it.
-function remainderOf(p, q) {
+export function remainderOf(p, q) {
   const left = p.map((ours, i) => Math.max(0, ours - q[i]));
   const total = left.reduce((sum, part) => sum + part, 0);
   return total > 1e-12 ? left.map((part) => part / total) : null;
@@ -41,7 +43,7 @@ function mulberry(seed) {
 }
 
 // A round as `Round` of speculative.py. seed: null for the drafted tokens and coins that were given.
-function roundOf(given, seed, nearness) {
+export function roundOf(given, seed, nearness) {
   const { p } = given;
   const q = movedTowards(p, given.q, nearness);
   const rest = remainderOf(p, given.q);
@@ -63,7 +65,7 @@ function roundOf(given, seed, nearness) {
 }
 
 // What happens at each step, in words, as `told` of speculative.py.
-function toldOf(round, words) {
+export function toldOf(round, words) {
   const { drafted, coins, source, last_coin, tokens } = round;
   const gamma = drafted.length;
   const many = (count) => `${count} token${count === 1 ? "" : "s"}`;

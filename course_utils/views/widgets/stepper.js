@@ -1,6 +1,25 @@
 // Plays the stages of attention that stepper_story.js tells, and lets the given numbers be changed. A step fills a cell or a
 // row of what a stage makes; the trait `stage` follows it.
 
+import {
+  keepKey,
+  keepKeys,
+  listen,
+  make,
+  makeRamp,
+  makeRoot,
+  makeScroll,
+  makeSet,
+  minus,
+  newId,
+  presses,
+  typeset,
+} from "../shared/dom.js";
+import { numberText } from "../shared/number_text.js";
+import { makePlayer, makeTold } from "../shared/player.js";
+import { flyInto, settle, slideFrom } from "./stepper_motion.js";
+import { tellStory } from "./stepper_story.js";
+
 const HINT =
   "Play it, or step by the arrow keys. Click or tap a number, or choose it by Enter, to see the arithmetic that made it.";
 const SOME = 4; // numbers of a row whose arithmetic is told

@@ -41,7 +41,7 @@ class AttentionStepper(CourseWidget):
 
     in_gallery = InGallery(13, "Play attention", question="Which numbers made one weight, all the way back to $X$?")
 
-    _esm = script("number_text.js", "player.js", "stepper_story.js", "stepper_motion.js", "stepper.js")
+    _esm = script("stepper.js")
     _css = style("player.css", "stepper.css")
 
     stage = traitlets.Union([traitlets.Int(), traitlets.Unicode()], default_value=0).tag(sync=True)

@@ -1,11 +1,13 @@
 // How the numbers of the stepper move, where motion is welcome: those that make a number fly to it, and matrices that
 // the next stage takes up slide to their new places.
 
+import { make } from "../shared/dom.js";
+
 const MOVES = { duration: 600, easing: "ease-in-out" };
 const MANY = 48; // numbers; more would only be a cloud
 const moves = () => matchMedia("(prefers-reduced-motion: no-preference)").matches;
 
-function flyInto(root, sources, targets) {
+export function flyInto(root, sources, targets) {
   settle(root);
   if (!moves() || sources.length > MANY) return;
   const frame = root.getBoundingClientRect();
@@ -26,10 +28,10 @@ function flyInto(root, sources, targets) {
   for (const target of targets)
     target.firstChild.animate([{ opacity: 0 }, { opacity: 0, offset: 0.7 }, { opacity: 1 }], MOVES);
 }
-const settle = (root) => root.querySelectorAll(".course-stepper-copy").forEach((copy) => copy.remove());
+export const settle = (root) => root.querySelectorAll(".course-stepper-copy").forEach((copy) => copy.remove());
 
 // before: the grids that were shown; K becomes its transpose. The others come when these have made room.
-function slideFrom(before, grids) {
+export function slideFrom(before, grids) {
   if (!moves()) return;
   for (const { node, name } of grids) {
     const from = before.find((grid) => grid.name === name) ?? before.find((grid) => `${grid.name}ᵀ` === name);

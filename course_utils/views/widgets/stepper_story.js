@@ -2,6 +2,8 @@
 // of attention, their matrices, and for each cell the arithmetic that made it. A test sees to it that both say the same.
 // The `fills` of a stage are what its steps bring: [matrix, row], [matrix, row, column], or null for all that is given.
 
+import { inBrackets, numberText, sevenDigits } from "../shared/number_text.js";
+
 const times = (a, b) => a.map((row) => b[0].map((_, c) => row.reduce((sum, x, i) => sum + x * b[i][c], 0)));
 const transpose = (a) => a[0].map((_, c) => a.map((row) => row[c]));
 const near = (a, b) => a === b || Math.abs(a - b) <= 1e-5 + 1e-4 * Math.abs(b);
@@ -14,7 +16,7 @@ const softmaxRow = (row) => {
 
 // given: X, W_Q, W_K and W_V, or Q, K and V. labels: tokens, key_tokens and mask (rows of booleans, or null). theirs:
 // output and weights that somebody's function returned, or null.
-function tellStory(given, { tokens, key_tokens, mask }, theirs) {
+export function tellStory(given, { tokens, key_tokens, mask }, theirs) {
   const q = given.Q ?? times(given.X, given.W_Q);
   const k = given.K ?? times(given.X, given.W_K);
   const v = given.V ?? times(given.X, given.W_V);

@@ -1,5 +1,8 @@
 // Draws softmax(scores / temperature); all arithmetic is here, so dragging needs no kernel.
 
+import { barsReadouts, barsSlider, entropy, keepSliderKeys, softmax } from "../shared/bars.js";
+import { listen, make, makeRoot, makeSet } from "../shared/dom.js";
+
 const MEASURES = [
   { key: "largest", name: "largest weight" },
   { key: "entropy", name: "entropy H (nats)" },

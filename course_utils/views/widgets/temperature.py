@@ -41,7 +41,7 @@ class TemperatureExplorer(CourseWidget):
         12, "Turn the temperature", question="How cold must it be before honey has .99 of the weight?"
     )
 
-    _esm = script("bars.js", "temperature.js")
+    _esm = script("temperature.js")
     _css = style("bars.css", "temperature.css")
 
     scores = traitlets.Any().tag(sync=True)

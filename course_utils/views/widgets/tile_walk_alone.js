@@ -1,6 +1,11 @@
 // Stands in for tile_walk.py on a page without a kernel: the walk through tiles of other sizes, or with the causal mask.
 
-function answerWalk(model) {
+import { listen } from "../shared/dom.js";
+
+import { inBrackets, threeDecimals } from "../shared/number_text.js";
+import { absorb, NOTHING } from "../shared/running.js";
+
+export function answerWalk(model) {
   const given = model.get("_alone");
   const { itemsize } = model.get("_layout");
   const follow = () => {

@@ -1,6 +1,10 @@
 // Shows the walk that tile_walker.py computed, one frame a step. Other blocks are walked by
 // Python, or without a kernel by tile_walk_alone.js.
 
+import { keepKeys, listen, make, makeRoot, makeScroll, makeSet, minus, newId, presses } from "../shared/dom.js";
+import { makeLate, makePlayer, makeTold } from "../shared/player.js";
+import { answerWalk } from "./tile_walk_alone.js";
+
 const ROLES = ["query", "key", "value", "", "", "output"]; // colours of the parts in fast memory
 const HEADS = ["query", "m", "new m", "factor", "l", "new l", "o", "o · factor", "new o"];
 const NOTES = {

@@ -41,7 +41,7 @@ class TileWalker(CourseWidget):
 
     in_gallery = InGallery(62, "Walk through tiles", question="How much of the square exists at any moment?")
 
-    _esm = script("player.js", "number_text.js", "running.js", "tile_walk_alone.js", "tile_walker.js")
+    _esm = script("tile_walker.js")
     _css = style("player.css", "tile_walker.css")
 
     step = traitlets.Int(0, help="steps taken").tag(sync=True)

@@ -1,6 +1,11 @@
 // Shows the steps that timeline_run.py walked through, one column each. Other settings are scheduled by Python, or without
 // a kernel by timeline_alone.js.
 
+import { clamp, keepKey, listen, make, makeRoot, makeScroll, newId } from "../shared/dom.js";
+import { fixedText } from "../shared/number_text.js";
+import { makeLate, makePlayer, makeTold } from "../shared/player.js";
+import { answerTimeline } from "./timeline_alone.js";
+
 const SIGNS = {
   prefill: (count) => `P${count}`,
   decode: () => "D",

@@ -45,7 +45,7 @@ class ServingTimeline(CourseWidget):
         71, "Serve many requests", question="In which steps does the server have room while somebody waits?"
     )
 
-    _esm = script("player.js", "number_text.js", "timeline_alone.js", "timeline.js")
+    _esm = script("timeline.js")
     _css = style("player.css", "timeline.css")
 
     step = traitlets.Int(0, help="steps shown").tag(sync=True)

@@ -1,6 +1,8 @@
 // Stands in for serving/scheduler.py on a page without a kernel, as timeline_run.py walks through it: first come, first
 // served; decodes before prompts, prompts in chunks; who came last is preempted; a static batch runs to its end.
 
+import { listen } from "../shared/dom.js";
+
 function scheduledRun(requests, block_size, { rule, budget, blocks }, most = 200) {
   const fixed = rule === "static";
   const steps = [];
@@ -131,7 +133,7 @@ function scheduledRun(requests, block_size, { rule, budget, blocks }, most = 200
 }
 
 // Other settings are scheduled here; somebody's own scheduler needs Python for all but those that it came with.
-function answerTimeline(model) {
+export function answerTimeline(model) {
   const sets = model.get("_alone").sets;
   const given = model.get("_walk");
   const { block_size, rules } = model.get("_layout");

@@ -1,5 +1,8 @@
 // Plays the calls that trace_player.py was given. All of them are here, so playing needs no kernel.
 
+import { listen, make, makeRoot } from "../shared/dom.js";
+import { makePlayer, makeTold } from "../shared/player.js";
+
 const tokensOf = (text) => text.join(" ") || "nothing";
 const countOf = (number, name) => `${number} ${name}${number === 1 ? "" : "s"}`;
 const ownersOf = (picture, block) => Object.keys(picture.tables).filter((name) => picture.tables[name].includes(block));

@@ -38,7 +38,7 @@ class TracePlayer(CourseWidget):
         2, "Play what breaks a promise", told="Step through the calls after which an object breaks a promise."
     )
 
-    _esm = script("player.js", "trace_player.js")
+    _esm = script("trace_player.js")
     _css = style("player.css", "trace_player.css")
 
     step = traitlets.Int(0, help="how many calls are made").tag(sync=True)
