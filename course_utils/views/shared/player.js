@@ -3,66 +3,76 @@
 
 import { make, typeset } from "./dom.js";
 
-export function makePlayer(model, name, unit, first = 0, opening = () => false) {
-  const node = make("div", "course-player", { role: "group", "aria-label": name });
-  const button = (text, label, act) => {
+export class Player {
+  constructor(model, name, unit, first = 0, opening = () => false) {
+    this.model = model;
+    this.first = first;
+    this.opening = opening;
+    this.node = make("div", "course-player", { role: "group", "aria-label": name });
+    this.last = 0;
+    this.clock = null;
+    this.reset = this.button("reset", "reset", () => this.walk(-Infinity));
+    this.back = this.button("← back", "back", () => this.walk(-1));
+    this.play = this.button("▶ play", "play", () => (this.clock ? this.stop() : this.start()));
+    this.next = this.button("step →", "step", () => this.walk(1));
+    const label = make("label", "course-player-slider");
+    this.place = make("span", "course-player-place");
+    this.slider = make("input", "", { type: "range", min: 0, step: 1 });
+    this.slider.addEventListener("input", () => {
+      this.stop();
+      this.moveTo(+this.slider.value);
+    });
+    label.append(make("span", "", {}, unit), this.slider);
+    this.node.append(label, this.place);
+  }
+
+  button(text, label, act) {
     const made = make("button", "", { type: "button", "aria-label": label }, text);
     made.addEventListener("click", () => {
       if (made.getAttribute("aria-disabled") !== "true") act();
     });
-    node.append(made);
+    this.node.append(made);
     return made;
-  };
-  let last = 0;
-  let clock = null;
-  const reset = button("reset", "reset", () => walk(-Infinity));
-  const back = button("← back", "back", () => walk(-1));
-  const play = button("▶ play", "play", () => (clock ? stop() : start()));
-  const next = button("step →", "step", () => walk(1));
-  const label = make("label", "course-player-slider");
-  const place = make("span", "course-player-place");
-  const slider = make("input", "", { type: "range", min: 0, step: 1 });
-  slider.addEventListener("input", () => {
-    stop();
-    go(+slider.value);
-  });
-  label.append(make("span", "", {}, unit), slider);
-  node.append(label, place);
+  }
 
-  function go(step) {
-    const target = Math.max(0, Math.min(last, step));
-    if (target === model.get("step")) return;
-    model.set("step", target);
-    model.save_changes();
+  moveTo(step) {
+    const target = Math.max(0, Math.min(this.last, step));
+    if (target === this.model.get("step")) return;
+    this.model.set("step", target);
+    this.model.save_changes();
   }
-  function walk(by) {
-    stop();
-    go(model.get("step") + by);
+
+  walk(by) {
+    this.stop();
+    this.moveTo(this.model.get("step") + by);
   }
-  function start() {
-    if (opening() || model.get("step") >= last) go(0);
-    clock = setInterval(
+
+  start() {
+    if (this.opening() || this.model.get("step") >= this.last) this.moveTo(0);
+    this.clock = setInterval(
       () => {
-        if (!node.isConnected) return stop();
-        go(model.get("step") + 1);
-        if (model.get("step") >= last) stop();
+        if (!this.node.isConnected) return this.stop();
+        this.moveTo(this.model.get("step") + 1);
+        if (this.model.get("step") >= this.last) this.stop();
       },
-      Math.max(150, Math.min(1000, 30000 / last)),
+      Math.max(150, Math.min(1000, 30000 / this.last)),
     );
-    showPlay();
+    this.showPlay();
   }
-  function stop() {
-    clearInterval(clock);
-    clock = null;
-    showPlay();
+
+  stop() {
+    clearInterval(this.clock);
+    this.clock = null;
+    this.showPlay();
   }
-  function showPlay() {
-    play.textContent = clock ? "❚❚ pause" : "▶ play";
-    play.setAttribute("aria-label", clock ? "pause" : "play");
+
+  showPlay() {
+    this.play.textContent = this.clock ? "❚❚ pause" : "▶ play";
+    this.play.setAttribute("aria-label", this.clock ? "pause" : "play");
   }
 
   // Arrows step, Space plays. What a button, menu, box or slider does with its own keys, it keeps.
-  function keys(root) {
+  keys(root) {
     root.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
       const { key, target } = event;
@@ -71,34 +81,33 @@ export function makePlayer(model, name, unit, first = 0, opening = () => false) 
       const owns = ["SELECT", "INPUT"].includes(target.tagName);
       if (!arrow && key !== " " && key !== "Enter") return;
       event.stopPropagation(); // JupyterLab binds these keys to its cells
-      const free = target === slider || !(owns || target.tagName === "BUTTON");
-      if (key === " " && free) play.click();
-      else if (key in moves && !owns) walk(moves[key]);
+      const free = target === this.slider || !(owns || target.tagName === "BUTTON");
+      if (key === " " && free) this.play.click();
+      else if (key in moves && !owns) this.walk(moves[key]);
       else return;
       event.preventDefault();
     });
   }
 
-  return {
-    node,
-    keys,
-    stop,
-    go: (step) => {
-      stop();
-      go(step);
-    },
-    focus: () => slider.focus({ preventScroll: true }),
-    show: (step, end) => {
-      last = end;
-      if (+slider.max !== last) slider.max = last;
-      if (+slider.value !== step) slider.value = step;
-      const text = `${step + first} of ${last + first}`;
-      slider.setAttribute("aria-valuetext", text);
-      place.textContent = text;
-      for (const at of [reset, back]) at.setAttribute("aria-disabled", step === 0);
-      next.setAttribute("aria-disabled", step === last);
-    },
-  };
+  go(step) {
+    this.stop();
+    this.moveTo(step);
+  }
+
+  focus() {
+    this.slider.focus({ preventScroll: true });
+  }
+
+  show(step, end) {
+    this.last = end;
+    if (+this.slider.max !== this.last) this.slider.max = this.last;
+    if (+this.slider.value !== step) this.slider.value = step;
+    const text = `${step + this.first} of ${this.last + this.first}`;
+    this.slider.setAttribute("aria-valuetext", text);
+    this.place.textContent = text;
+    for (const at of [this.reset, this.back]) at.setAttribute("aria-disabled", step === 0);
+    this.next.setAttribute("aria-disabled", step === this.last);
+  }
 }
 
 // Says in `place` that a walk of other settings than the chosen ones is still shown, after a moment in which the new one

@@ -21,7 +21,7 @@ export function answerDecoding(model) {
   return listen(model, { _typed: read });
 }
 
-function wrongWords(typed, most, longest) {
+export function wrongWords(typed, most, longest) {
   const words = typed.map((text) => text.split(/\s+/).filter(Boolean));
   const count = (word) => [...word].length;
   if (words.some((part) => !part.length)) return "Type at least one word into each field.";
@@ -33,7 +33,7 @@ function wrongWords(typed, most, longest) {
 }
 
 // Every pass as `_frame` of decoding.py makes it. token: bytes of the cache that a token takes.
-function passesOf(prompt, written, token) {
+export function passesOf(prompt, written, token) {
   const tokens = [...prompt, ...written];
   const n = tokens.length;
   const given = prompt.length;

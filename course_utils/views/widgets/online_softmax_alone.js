@@ -14,7 +14,7 @@ export function answerOrder(model) {
 }
 
 // As `_arranged` of online_softmax.py.
-function arranged(given, order) {
+export function arranged(given, order) {
   const [scores, labels] = [given.scores.map(Number), given.labels].map((each) => order.map((i) => each[i]));
   const values = given.values && order.map((i) => given.values[i]);
   const { block } = given;

@@ -16,7 +16,16 @@ const softmaxRow = (row) => {
 
 // given: X, W_Q, W_K and W_V, or Q, K and V. labels: tokens, key_tokens and mask (rows of booleans, or null). theirs:
 // output and weights that somebody's function returned, or null.
-export function tellStory(given, { tokens, key_tokens, mask }, theirs) {
+export function tellStory(given, labels, theirs) {
+  const steps = attentionOf(given, labels.mask);
+  const matrices = {};
+  for (const matrix of [...givenMatrices(given, labels, steps), ...madeMatrices(labels, steps, theirs ?? steps)])
+    matrices[matrix.name] = matrix;
+  return { stages: stagesOf(given, labels, steps, matrices, theirs ? ", from your function" : ""), matrices };
+}
+
+// All that the stages compute, by name.
+function attentionOf(given, mask) {
   const q = given.Q ?? times(given.X, given.W_Q);
   const k = given.K ?? times(given.X, given.W_K);
   const v = given.V ?? times(given.X, given.W_V);
@@ -25,82 +34,90 @@ export function tellStory(given, { tokens, key_tokens, mask }, theirs) {
   const scaled = scores.map((row) => row.map((score) => score / Math.sqrt(d_k)));
   const masked = mask ? scaled.map((row, r) => row.map((score, c) => (mask[r][c] ? score : -Infinity))) : scaled;
   const weights = masked.map(softmaxRow);
-  const output = times(weights, v);
-  const before = mask ? "masked" : "scaled";
-  const shown = theirs ?? { weights, output };
-  const matrices = {};
-  const features = (matrix) => matrix[0].map((_, c) => String(c));
+  return {
+    q,
+    k,
+    v,
+    d_k,
+    scores,
+    scaled,
+    masked,
+    weights,
+    output: times(weights, v),
+    before: mask ? "masked" : "scaled",
+  };
+}
 
-  function add(name, values, rows, columns, why, { role = "", text, shade = false, wanted } = {}) {
-    matrices[name] = {
-      name,
-      role,
-      rows,
-      columns,
-      why,
-      shape: `${values.length}×${values[0].length}`,
-      text: text ?? values.map((row) => row.map(numberText)),
-      differs: values.map((row, r) => row.map((value, c) => Boolean(wanted) && !near(value, wanted[r][c]))),
-      levels: shade
-        ? values.map((row) => row.map((value) => Math.round(Math.max(0, Math.min(1, value || 0)) * 255)))
-        : null,
-    };
-  }
-  for (const [name, values] of Object.entries(given).filter(() => given.X)) {
-    const rows = name === "X" ? tokens : values.map((_, r) => String(r));
-    add(name, values, rows, features(values), isGiven(name, values, rows));
-  }
-  for (const [name, values, rows, role] of [
+const features = (matrix) => matrix[0].map((_, c) => String(c));
+
+// What the page shows of a matrix. why: the arithmetic of a cell; wanted: the numbers that it should have.
+function described(name, values, rows, columns, why, { role = "", text, shade = false, wanted } = {}) {
+  return {
+    name,
+    role,
+    rows,
+    columns,
+    why,
+    shape: `${values.length}×${values[0].length}`,
+    text: text ?? values.map((row) => row.map(numberText)),
+    differs: values.map((row, r) => row.map((value, c) => Boolean(wanted) && !near(value, wanted[r][c]))),
+    levels: shade
+      ? values.map((row) => row.map((value) => Math.round(Math.max(0, Math.min(1, value || 0)) * 255)))
+      : null,
+  };
+}
+
+// X and the W that are given, then Q, K and V, and K transposed.
+function givenMatrices(given, { tokens, key_tokens }, { q, k, v }) {
+  const first = Object.entries(given)
+    .filter(() => given.X)
+    .map(([name, values]) => {
+      const rows = name === "X" ? tokens : values.map((_, r) => String(r));
+      return described(name, values, rows, features(values), isGiven(name, values, rows));
+    });
+  const projected = [
     ["Q", q, tokens, "query"],
     ["K", k, key_tokens, "key"],
     ["V", v, key_tokens, "value"],
-  ]) {
+  ].map(([name, values, rows, role]) => {
     const why = given.X
       ? isProduct(name, "X", given.X, `W_${name}`, given[`W_${name}`], values)
       : isGiven(name, values, rows);
-    add(name, values, rows, features(values), why, { role });
-  }
-  const kT = transpose(k);
-  add(
-    "Kᵀ",
-    kT,
-    features(k),
-    key_tokens,
-    (r, c) => [
-      [`Kᵀ[${r}, ${c}] = ${numberText(k[c][r])}`, `the transpose: Kᵀ[${r}, ${c}] is K[${c}, ${r}]`],
-      [["K", "cell", c, r]],
-    ],
-    { role: "key" },
-  );
-  add("scores", scores, tokens, key_tokens, isProduct("scores", "Q", q, "Kᵀ", kT, scores));
-  add("scaled", scaled, tokens, key_tokens, isScaled(scores, scaled, d_k));
+    return described(name, values, rows, features(values), why, { role });
+  });
+  const turned = described("Kᵀ", transpose(k), features(k), key_tokens, isTransposed(k), { role: "key" });
+  return [...first, ...projected, turned];
+}
+
+// From the scores to the output. shown: the weights and the output to show, which somebody's function may have returned.
+function madeMatrices({ tokens, key_tokens, mask }, steps, shown) {
+  const { q, k, v, d_k, scores, scaled, masked, weights, output, before } = steps;
+  const made = [
+    described("scores", scores, tokens, key_tokens, isProduct("scores", "Q", q, "Kᵀ", transpose(k), scores)),
+    described("scaled", scaled, tokens, key_tokens, isScaled(scores, scaled, d_k)),
+  ];
   if (mask) {
     const text = mask.map((row) => row.map((may) => (may ? "✓" : "✗")));
-    add(
-      "mask",
-      mask,
-      tokens,
-      key_tokens,
-      (r, c) => [
-        [
-          `mask[${r}, ${c}] is ${mask[r][c] ? "True" : "False"}`,
-          `“${tokens[r]}” ${mask[r][c] ? "may attend" : "may not attend"} to “${key_tokens[c]}”`,
-        ],
-        [],
-      ],
-      { text },
+    made.push(
+      described("mask", mask, tokens, key_tokens, isAllowed(mask, tokens, key_tokens), { text }),
+      described("masked", masked, tokens, key_tokens, isMasked(scaled, mask)),
     );
-    add("masked", masked, tokens, key_tokens, isMasked(scaled, mask));
   }
-  add("weights", shown.weights, tokens, key_tokens, isSoftmax(before, masked, weights, shown.weights), {
-    shade: true,
-    wanted: weights,
-  });
-  add("output", shown.output, tokens, features(v), isBlend(shown.weights, v, shown.output, output), {
-    role: "output",
-    wanted: output,
-  });
+  made.push(
+    described("weights", shown.weights, tokens, key_tokens, isSoftmax(before, masked, weights, shown.weights), {
+      shade: true,
+      wanted: weights,
+    }),
+    described("output", shown.output, tokens, features(v), isBlend(shown.weights, v, shown.output, output), {
+      role: "output",
+      wanted: output,
+    }),
+  );
+  return made;
+}
 
+// whose: what to add to the formulas of weights and output that somebody's function returned.
+function stagesOf(given, { key_tokens, mask }, { d_k, before }, matrices, whose) {
   const line = (...items) => items.map((item) => (item in matrices ? { matrix: item } : { sign: item }));
   const rowsOf = (names) => names.flatMap((name) => matrices[name].rows.map((_, r) => [name, r]));
   const stage = (name, formula, results, items, fills = rowsOf(results)) => ({
@@ -110,49 +127,32 @@ export function tellStory(given, { tokens, key_tokens, mask }, theirs) {
     items: line(...items),
     fills,
   });
-  const whose = theirs ? ", from your function" : "";
-  const first = given.X
-    ? [
-        stage("X", `X: one row per token, d_model = ${given.X[0].length} numbers each`, ["X"], ["X"], [null]),
-        stage(
-          "Q, K, V",
-          "Q = X · W_Q,  K = X · W_K,  V = X · W_V",
-          ["Q", "K", "V"],
-          ["X", "·", "W_Q", "W_K", "W_V", "=", "Q", "K", "V"],
-        ),
-      ]
-    : [stage("Q, K, V", "given: queries, keys and values", ["Q", "K", "V"], ["Q", "K", "V"], [null])];
-  const middle = mask
-    ? [
-        stage(
-          "masked",
-          "masked = scaled where the mask is True, −∞ where it is False",
-          ["masked"],
-          ["scaled", "where", "mask", "=", "masked"],
-        ),
-      ]
-    : [];
-  const stages = [
-    ...first,
-    stage(
-      "scores",
-      "scores = Q · Kᵀ",
-      ["scores"],
-      ["Q", "·", "Kᵀ", "=", "scores"],
-      rowsOf(["scores"]).flatMap(([name, r]) => key_tokens.map((_, c) => [name, r, c])),
-    ),
+  const cells = rowsOf(["scores"]).flatMap(([name, r]) => key_tokens.map((_, c) => [name, r, c]));
+  const masked = "masked = scaled where the mask is True, −∞ where it is False";
+  const softmaxed = `weights = softmax of ${before}, along each row${whose}`;
+  return [
+    ...(given.X ? projections(given, stage) : [stage("Q, K, V", "given: queries, keys and values", ...QKV, [null])]),
+    stage("scores", "scores = Q · Kᵀ", ["scores"], ["Q", "·", "Kᵀ", "=", "scores"], cells),
     stage("scaled", `scaled = scores / √d_k, with d_k = ${d_k}`, ["scaled"], ["scores", `/ √${d_k} =`, "scaled"]),
-    ...middle,
-    stage(
-      "weights",
-      `weights = softmax of ${before}, along each row${whose}`,
-      ["weights"],
-      [before, "softmax →", "weights"],
-    ),
+    ...(mask ? [stage("masked", masked, ["masked"], ["scaled", "where", "mask", "=", "masked"])] : []),
+    stage("weights", softmaxed, ["weights"], [before, "softmax →", "weights"]),
     stage("output", `output = weights · V${whose}`, ["output"], ["weights", "·", "V", "=", "output"]),
   ];
-  return { stages, matrices };
 }
+
+const QKV = [
+  ["Q", "K", "V"],
+  ["Q", "K", "V"],
+];
+const projections = (given, stage) => [
+  stage("X", `X: one row per token, d_model = ${given.X[0].length} numbers each`, ["X"], ["X"], [null]),
+  stage(
+    "Q, K, V",
+    "Q = X · W_Q,  K = X · W_K,  V = X · W_V",
+    ["Q", "K", "V"],
+    ["X", "·", "W_Q", "W_K", "W_V", "=", "Q", "K", "V"],
+  ),
+];
 
 // ---- each of these gives, for a cell, the lines that explain it and the parts of other matrices that it came from
 const dot = (a, b, result) =>
@@ -163,6 +163,10 @@ const isGiven = (name, values, rows) => (r, c) => {
   const whose = "XQKV".includes(name) ? `number ${c} of “${rows[r]}”` : "a number that training would find";
   return [[`${name}[${r}, ${c}] = ${numberText(values[r][c])}`, `given: ${whose}`], []];
 };
+const isTransposed = (k) => (r, c) => [
+  [`Kᵀ[${r}, ${c}] = ${numberText(k[c][r])}`, `the transpose: Kᵀ[${r}, ${c}] is K[${c}, ${r}]`],
+  [["K", "cell", c, r]],
+];
 const isProduct = (name, left, a, right, b, result) => (r, c) => [
   [`${name}[${r}, ${c}]`, dot(a[r], column(b, c), result[r][c]), `row ${r} of ${left} times column ${c} of ${right}`],
   [
@@ -182,6 +186,13 @@ const isScaled = (scores, scaled, d_k) => (r, c) => {
     [["scores", "cell", r, c]],
   ];
 };
+const isAllowed = (mask, tokens, key_tokens) => (r, c) => [
+  [
+    `mask[${r}, ${c}] is ${mask[r][c] ? "True" : "False"}`,
+    `“${tokens[r]}” ${mask[r][c] ? "may attend" : "may not attend"} to “${key_tokens[c]}”`,
+  ],
+  [],
+];
 const isMasked = (scaled, mask) => (r, c) => [
   mask[r][c]
     ? [`masked[${r}, ${c}] = ${numberText(scaled[r][c])}`, "the mask is True here: the scaled score stays"]

@@ -3,7 +3,7 @@
 
 import { clamp, keepKey, listen, make, makeRoot, makeScroll, newId } from "../shared/dom.js";
 import { fixedText } from "../shared/number_text.js";
-import { makeLate, makePlayer, makeTold } from "../shared/player.js";
+import { makeLate, makeTold, Player } from "../shared/player.js";
 import { answerTimeline } from "./timeline_alone.js";
 
 const SIGNS = {
@@ -32,7 +32,7 @@ const several = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
 const percent = (share) => (share === null ? "–" : `${fixedText(100 * share, 0)}%`);
 
 // As `told` and `measures` of timeline_run.py.
-function toldOfCell({ requests, steps }, step, row) {
+export function toldOfCell({ requests, steps }, step, row) {
   const { name, arrival, new: wanted } = requests[row];
   const cells = steps.slice(0, step + 1).map((each) => each.cells[row]);
   const [did, count, got, why] = cells.at(-1);
@@ -45,7 +45,7 @@ function toldOfCell({ requests, steps }, step, row) {
   const end = got && so_far === wanted ? " It is finished." : "";
   return `${head} computes ${several(count, "token")}, ${did}: ${why}.${named}${end}`;
 }
-function measuresOf({ requests, steps }, step, budget, blocks) {
+export function measuresOf({ requests, steps }, step, budget, blocks) {
   const seen = steps.slice(0, step);
   const sum = (name) => seen.reduce((total, each) => total + each[name], 0);
   const first = requests.map(({ arrival }, row) => {
@@ -62,34 +62,59 @@ function measuresOf({ requests, steps }, step, budget, blocks) {
   };
 }
 
-function render({ model, el }) {
-  const { block_size, rules, sets, budgets, blocks: pools } = model.get("_layout");
-  const uid = newId("course-timeline");
-  const root = makeRoot(model, "course-timeline", { role: "group", "aria-labelledby": `${uid}-title` });
-  let walk = model.get("_walk");
-  let last = 0;
-  let pointed = null;
+class TimelineView {
+  constructor({ model, el }) {
+    this.model = model;
+    ({
+      block_size: this.block_size,
+      rules: this.rules,
+      sets: this.sets,
+      budgets: this.budgets,
+      blocks: this.pools,
+    } = model.get("_layout"));
+    const uid = newId("course-timeline");
+    const root = makeRoot(model, "course-timeline", { role: "group", "aria-labelledby": `${uid}-title` });
+    this.walk = model.get("_walk");
+    this.last = 0;
+    this.pointed = null;
 
-  const player = makePlayer(model, "steps", "step");
-  const settings = makeSettings();
-  const told = makeTold("course-told course-timeline-told");
-  const grid = makeGrid();
-  const sums = make("div", "course-timeline-sums");
-  const problem = make("div", "course-timeline-problem", { role: "status" });
-  root.append(
-    make("div", "course-title course-timeline-title", { id: `${uid}-title` }, model.get("title")),
-    settings.node,
-    player.node,
-    told.node,
-    grid.node,
-    problem,
-    sums,
-    makeLegend(),
-  );
-  player.keys(root);
-  el.append(root);
+    this.player = new Player(model, "steps", "step");
+    this.settings = this.makeSettings();
+    this.told = makeTold("course-told course-timeline-told");
+    this.grid = new StepGrid(this);
+    this.sums = make("div", "course-timeline-sums");
+    this.problem = make("div", "course-timeline-problem", { role: "status" });
+    root.append(
+      make("div", "course-title course-timeline-title", { id: `${uid}-title` }, model.get("title")),
+      this.settings.node,
+      this.player.node,
+      this.told.node,
+      this.grid.node,
+      this.problem,
+      this.sums,
+      makeLegend(),
+    );
+    this.player.keys(root);
+    el.append(root);
 
-  function makeSettings() {
+    this.late = makeLate(model, this.settings.waits, ({ rule, budget, blocks, arrivals }) => {
+      const name = this.rules.find(([key]) => key === rule)[1];
+      return `${name}, ${arrivals}, budget ${budget}, ${several(blocks, "block")}`;
+    });
+
+    this.stopListening = listen(model, {
+      step: () => this.show(),
+      rule: () => this.show(),
+      budget: () => this.show(),
+      blocks: () => this.show(),
+      arrivals: () => this.show(),
+      _walk: () => this.rebuild(),
+    });
+    this.stop = model.alone ? answerTimeline(model) : () => {};
+    this.rebuild();
+  }
+
+  makeSettings() {
     const node = make("div", "course-row course-timeline-settings");
     const menus = {};
     for (const [name, text] of MENUS) {
@@ -97,11 +122,12 @@ function render({ model, el }) {
       const menu = make("select");
       menu.addEventListener("change", () => {
         const value = ["budget", "blocks"].includes(name) ? +menu.value : menu.value;
-        player.stop();
-        model.set("step", 0);
-        for (const [other, its] of Object.entries(name === "arrivals" ? sets[value] : {})) model.set(other, its); // that go with it
-        model.set(name, value);
-        model.save_changes();
+        this.player.stop();
+        this.model.set("step", 0);
+        for (const [other, its] of Object.entries(name === "arrivals" ? this.sets[value] : {}))
+          this.model.set(other, its); // that go with it
+        this.model.set(name, value);
+        this.model.save_changes();
       });
       around.append(make("span", "", {}, text), menu);
       node.append(around);
@@ -122,145 +148,38 @@ function render({ model, el }) {
       show: () => {
         fill(
           menus.arrivals,
-          Object.keys(sets).map((name) => [name, name]),
-          model.get("arrivals"),
+          Object.keys(this.sets).map((name) => [name, name]),
+          this.model.get("arrivals"),
         );
-        fill(menus.rule, rules, model.get("rule"));
-        fill(menus.budget, sized(budgets, model.get("budget")), model.get("budget"));
+        fill(menus.rule, this.rules, this.model.get("rule"));
+        fill(menus.budget, sized(this.budgets, this.model.get("budget")), this.model.get("budget"));
         fill(
           menus.blocks,
-          sized(pools, model.get("blocks")).map(([size]) => [size, `${size} of ${several(block_size, "token")}`]),
-          model.get("blocks"),
+          sized(this.pools, this.model.get("blocks")).map(([size]) => [
+            size,
+            `${size} of ${several(this.block_size, "token")}`,
+          ]),
+          this.model.get("blocks"),
         );
       },
     };
   }
 
-  // A row for the tokens, one for the blocks and one for each request. One cell is in the order of Tab; arrows go on.
-  function makeGrid() {
-    const node = makeScroll("course-timeline-scroll");
-    const table = make("table", "", { role: "grid", "aria-readonly": "true", "aria-label": "steps and requests" });
-    node.append(table);
-    let rows = [];
-    let heads = [];
-    let here = [2, 0];
-    const at = (event) => {
-      const cell = event.target.closest?.("td");
-      return cell ? [+cell.dataset.row, +cell.dataset.column] : null;
-    };
-    const point = (place) => {
-      pointed = place;
-      tell();
-    };
-    node.addEventListener("pointerover", (event) => point(at(event)));
-    node.addEventListener("pointerleave", () => point(node.contains(document.activeElement) ? here : null));
-    node.addEventListener("focusin", (event) => {
-      if (at(event)) {
-        reach(at(event));
-        point(here);
-      }
-    });
-    node.addEventListener("focusout", () => point(null));
-    node.addEventListener("keydown", (event) => {
-      const moves = {
-        ArrowRight: [0, 1],
-        ArrowLeft: [0, -1],
-        ArrowDown: [1, 0],
-        ArrowUp: [-1, 0],
-        Home: [0, -Infinity],
-        End: [0, Infinity],
-      };
-      if (!(event.key in moves) || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || !at(event))
-        return;
-      keepKey(event);
-      const [down, right] = moves[event.key];
-      reach([clamp(here[0] + down, rows.length), clamp(here[1] + right, last)]);
-      rows[here[0]][here[1]].focus();
-    });
-    function reach(place) {
-      rows[here[0]]?.[here[1]]?.setAttribute("tabindex", -1);
-      here = place;
-      rows[here[0]]?.[here[1]]?.setAttribute("tabindex", 0);
-    }
-    const nameOf = (text, small) => {
-      const head = make("th", "", { scope: "row", role: "rowheader" }, text);
-      if (small) head.append(make("small", "", {}, small));
-      return head;
-    };
-    return {
-      node,
-      rebuild: () => {
-        const line = make("tr", "", { role: "row" });
-        const lines = [];
-        heads = walk.steps.map((_, column) => make("th", "", { scope: "col", role: "columnheader" }, column + 1));
-        line.append(make("th", "", { scope: "col", role: "columnheader" }, "step"), ...heads);
-        const names = [
-          nameOf("tokens"),
-          nameOf("blocks"),
-          ...walk.requests.map(({ name, prompt, new: count }) => nameOf(name, `${prompt} + ${count}`)),
-        ];
-        rows = names.map((head, row) => {
-          const cells = walk.steps.map((_, column) =>
-            make("td", row < 2 ? "course-timeline-full" : "course-timeline-cell", {
-              role: "gridcell",
-              tabindex: -1,
-              "data-row": row,
-              "data-column": column,
-            }),
-          );
-          lines.push(make("tr", "", { role: "row" }));
-          lines.at(-1).append(head, ...cells);
-          return cells;
-        });
-        node.style.setProperty("--steps", walk.steps.length);
-        table.replaceChildren(line, ...lines);
-        reach([2, 0]);
-      },
-      show: (step) => {
-        const most = [model.get("budget"), model.get("blocks")];
-        heads.forEach((head, column) => head.classList.toggle("course-timeline-now", column === step - 1));
-        rows.forEach((cells, row) =>
-          cells.forEach((cell, column) => {
-            const seen = column < step;
-            const each = walk.steps[column];
-            cell.classList.toggle("course-timeline-now", column === step - 1);
-            cell.setAttribute("aria-label", seen ? words(row, column) : `step ${column + 1} is not planned yet`);
-            if (row < 2) {
-              const used = row ? each.held : each.used;
-              cell.style.setProperty("--full", seen ? Math.min(1, used / most[row]) : 0);
-              cell.textContent = seen ? used : "";
-              cell.classList.toggle("course-timeline-over", seen && used > most[row]);
-              return;
-            }
-            const [did, count, got] = each.cells[row - 2];
-            cell.dataset.did = seen ? did : "ahead";
-            cell.dataset.got = seen && got;
-            const again = did === "finished" && walk.steps[column - 1].cells[row - 2][0] === "finished"; // is marked once
-            cell.textContent = seen && did && !again ? SIGNS[did](count) : "";
-          }),
-        );
-        const head = heads[step - 1];
-        const side = 74; // the column in view, right of the names, which stay
-        if (!head) node.scrollLeft = 0;
-        else if (head.offsetLeft < node.scrollLeft + side) node.scrollLeft = head.offsetLeft - side;
-        else node.scrollLeft = Math.max(node.scrollLeft, head.offsetLeft + head.offsetWidth + 6 - node.clientWidth);
-      },
-    };
-  }
-
-  function words(row, column) {
-    const { used, held } = walk.steps[column];
-    const { budget, blocks } = walk.settings;
+  words(row, column) {
+    const { used, held } = this.walk.steps[column];
+    const { budget, blocks } = this.walk.settings;
     if (row === 0) return `Step ${column + 1}: ${used} of ${several(budget, "token")} of the budget are used.`;
     if (row === 1) return `Step ${column + 1}: ${held} of ${several(blocks, "block")} are held.`;
-    return toldOfCell(walk, column, row - 2);
+    return toldOfCell(this.walk, column, row - 2);
   }
-  function summary(step) {
-    if (!step) return last ? `${several(walk.requests.length, "request")}, no step yet.` : "There is no step.";
-    const { used, held, cells } = walk.steps[step - 1];
-    const { budget, blocks } = walk.settings;
+
+  summary(step) {
+    if (!step)
+      return this.last ? `${several(this.walk.requests.length, "request")}, no step yet.` : "There is no step.";
+    const { used, held, cells } = this.walk.steps[step - 1];
+    const { budget, blocks } = this.walk.settings;
     const who = (kinds) =>
-      walk.requests
+      this.walk.requests
         .filter((_, row) => kinds.includes(cells[row][0]))
         .map(({ name }) => name)
         .join(", ");
@@ -276,53 +195,22 @@ function render({ model, el }) {
       .join("; ");
     return `Step ${step}: ${said || "nobody is there"}. ${used} of ${several(budget, "token")} and ${held} of ${several(blocks, "block")} are used.`;
   }
-  function tell() {
-    const step = Math.min(model.get("step"), last);
-    told.show(pointed && pointed[1] < step ? words(...pointed) : summary(step));
+
+  tell() {
+    const step = Math.min(this.model.get("step"), this.last);
+    this.told.show(this.pointed && this.pointed[1] < step ? this.words(...this.pointed) : this.summary(step));
   }
 
-  function makeLegend() {
-    const legend = make("div", "course-legend course-timeline-legend");
-    for (const [did, text] of LEGEND) {
-      const part = make("span");
-      part.append(
-        make(
-          "i",
-          "course-timeline-cell",
-          { "data-did": did, "aria-hidden": "true" },
-          did === "prefill" ? "P2" : SIGNS[did](),
-        ),
-        text,
-      );
-      legend.append(part);
-    }
-    const got = make("span");
-    got.append(
-      make("i", "course-timeline-cell", { "data-did": "decode", "data-got": "true", "aria-hidden": "true" }),
-      "with a white line: it got a token",
-    );
-    legend.append(
-      got,
-      make(
-        "span",
-        "course-timeline-hint",
-        {},
-        "Point at or tap a cell, or go to it with arrow keys, to read why. Beside a name: tokens of the prompt + tokens to write.",
-      ),
-    );
-    return legend;
-  }
-
-  function showSums(step) {
-    const { budget, blocks } = walk.settings;
-    const found = measuresOf(walk, step, budget, blocks);
-    const each = walk.requests.map(({ name }, row) => `${name} ${found.first[row] ?? "–"}`).join(", ");
+  showSums(step) {
+    const { budget, blocks } = this.walk.settings;
+    const found = measuresOf(this.walk, step, budget, blocks);
+    const each = this.walk.requests.map(({ name }, row) => `${name} ${found.first[row] ?? "–"}`).join(", ");
     const sum = (key, number, text) => {
       const node = make("div", "course-timeline-sum", { "data-sum": key });
       node.append(make("b", "", {}, number), make("span", "course-faint", {}, text));
       return node;
     };
-    sums.replaceChildren(
+    this.sums.replaceChildren(
       sum("steps", String(step), step === 1 ? "step" : "steps"),
       sum("budget", percent(found.budget), "of the budget used"),
       sum("blocks", percent(found.blocks), "of the blocks held"),
@@ -334,54 +222,206 @@ function render({ model, el }) {
     );
   }
 
-  function rebuild() {
-    walk = model.get("_walk");
-    last = walk.steps.length;
-    pointed = null;
-    grid.rebuild();
-    told.rooms([
-      summary(0),
-      ...walk.steps.flatMap((_, step) => [
-        summary(step + 1),
-        ...walk.requests.map((_, row) => toldOfCell(walk, step, row)),
+  rebuild() {
+    this.walk = this.model.get("_walk");
+    this.last = this.walk.steps.length;
+    this.pointed = null;
+    this.grid.rebuild();
+    this.told.rooms([
+      this.summary(0),
+      ...this.walk.steps.flatMap((_, step) => [
+        this.summary(step + 1),
+        ...this.walk.requests.map((_, row) => toldOfCell(this.walk, step, row)),
       ]),
     ]);
-    show();
-  }
-  function show() {
-    const step = Math.min(model.get("step"), last);
-    const at_end = step === last;
-    player.show(step, last);
-    settings.show();
-    grid.show(step);
-    showSums(step);
-    problem.textContent = at_end ? walk.problem || walk.silent || "" : "";
-    problem.classList.toggle("course-timeline-silent", !walk.problem);
-    tell();
-    late.show(walk.settings);
+    this.show();
   }
 
-  const late = makeLate(model, settings.waits, ({ rule, budget, blocks, arrivals }) => {
-    const name = rules.find(([key]) => key === rule)[1];
-    return `${name}, ${arrivals}, budget ${budget}, ${several(blocks, "block")}`;
-  });
+  show() {
+    const step = Math.min(this.model.get("step"), this.last);
+    const at_end = step === this.last;
+    this.player.show(step, this.last);
+    this.settings.show();
+    this.grid.show(step);
+    this.showSums(step);
+    this.problem.textContent = at_end ? this.walk.problem || this.walk.silent || "" : "";
+    this.problem.classList.toggle("course-timeline-silent", !this.walk.problem);
+    this.tell();
+    this.late.show(this.walk.settings);
+  }
 
-  const stopListening = listen(model, {
-    step: show,
-    rule: show,
-    budget: show,
-    blocks: show,
-    arrivals: show,
-    _walk: rebuild,
-  });
-  const stop = model.alone ? answerTimeline(model) : () => {};
-  rebuild();
-  return () => {
-    stop();
-    player.stop();
-    late.stop();
-    stopListening();
-  };
+  remove() {
+    this.stop();
+    this.player.stop();
+    this.late.stop();
+    this.stopListening();
+  }
+}
+
+// A row for the tokens, one for the blocks and one for each request. One cell is in the order of Tab; arrows go on.
+class StepGrid {
+  constructor(timeline) {
+    this.timeline = timeline;
+    this.node = makeScroll("course-timeline-scroll");
+    this.table = make("table", "", { role: "grid", "aria-readonly": "true", "aria-label": "steps and requests" });
+    this.node.append(this.table);
+    this.rows = [];
+    this.heads = [];
+    this.here = [2, 0];
+    this.node.addEventListener("pointerover", (event) => this.point(this.at(event)));
+    this.node.addEventListener("pointerleave", () =>
+      this.point(this.node.contains(document.activeElement) ? this.here : null),
+    );
+    this.node.addEventListener("focusin", (event) => {
+      if (this.at(event)) {
+        this.reach(this.at(event));
+        this.point(this.here);
+      }
+    });
+    this.node.addEventListener("focusout", () => this.point(null));
+    this.node.addEventListener("keydown", (event) => {
+      const moves = {
+        ArrowRight: [0, 1],
+        ArrowLeft: [0, -1],
+        ArrowDown: [1, 0],
+        ArrowUp: [-1, 0],
+        Home: [0, -Infinity],
+        End: [0, Infinity],
+      };
+      if (!(event.key in moves) || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || !this.at(event))
+        return;
+      keepKey(event);
+      const [down, right] = moves[event.key];
+      this.reach([clamp(this.here[0] + down, this.rows.length), clamp(this.here[1] + right, this.timeline.last)]);
+      this.rows[this.here[0]][this.here[1]].focus();
+    });
+  }
+
+  at(event) {
+    const cell = event.target.closest?.("td");
+    return cell ? [+cell.dataset.row, +cell.dataset.column] : null;
+  }
+
+  point(place) {
+    this.timeline.pointed = place;
+    this.timeline.tell();
+  }
+
+  reach(place) {
+    this.rows[this.here[0]]?.[this.here[1]]?.setAttribute("tabindex", -1);
+    this.here = place;
+    this.rows[this.here[0]]?.[this.here[1]]?.setAttribute("tabindex", 0);
+  }
+
+  rebuild() {
+    const line = make("tr", "", { role: "row" });
+    const lines = [];
+    this.heads = this.timeline.walk.steps.map((_, column) =>
+      make("th", "", { scope: "col", role: "columnheader" }, column + 1),
+    );
+    line.append(make("th", "", { scope: "col", role: "columnheader" }, "step"), ...this.heads);
+    const names = [
+      nameOf("tokens"),
+      nameOf("blocks"),
+      ...this.timeline.walk.requests.map(({ name, prompt, new: count }) => nameOf(name, `${prompt} + ${count}`)),
+    ];
+    this.rows = names.map((head, row) => {
+      const cells = this.timeline.walk.steps.map((_, column) =>
+        make("td", row < 2 ? "course-timeline-full" : "course-timeline-cell", {
+          role: "gridcell",
+          tabindex: -1,
+          "data-row": row,
+          "data-column": column,
+        }),
+      );
+      lines.push(make("tr", "", { role: "row" }));
+      lines.at(-1).append(head, ...cells);
+      return cells;
+    });
+    this.node.style.setProperty("--steps", this.timeline.walk.steps.length);
+    this.table.replaceChildren(line, ...lines);
+    this.reach([2, 0]);
+  }
+
+  show(step) {
+    const most = [this.timeline.model.get("budget"), this.timeline.model.get("blocks")];
+    this.heads.forEach((head, column) => head.classList.toggle("course-timeline-now", column === step - 1));
+    this.rows.forEach((cells, row) =>
+      cells.forEach((cell, column) => {
+        const seen = column < step;
+        const each = this.timeline.walk.steps[column];
+        cell.classList.toggle("course-timeline-now", column === step - 1);
+        cell.setAttribute(
+          "aria-label",
+          seen ? this.timeline.words(row, column) : `step ${column + 1} is not planned yet`,
+        );
+        if (row < 2) {
+          const used = row ? each.held : each.used;
+          cell.style.setProperty("--full", seen ? Math.min(1, used / most[row]) : 0);
+          cell.textContent = seen ? used : "";
+          cell.classList.toggle("course-timeline-over", seen && used > most[row]);
+          return;
+        }
+        const [did, count, got] = each.cells[row - 2];
+        cell.dataset.did = seen ? did : "ahead";
+        cell.dataset.got = seen && got;
+        const again = did === "finished" && this.timeline.walk.steps[column - 1].cells[row - 2][0] === "finished"; // is marked once
+        cell.textContent = seen && did && !again ? SIGNS[did](count) : "";
+      }),
+    );
+    const head = this.heads[step - 1];
+    const side = 74; // the column in view, right of the names, which stay
+    if (!head) this.node.scrollLeft = 0;
+    else if (head.offsetLeft < this.node.scrollLeft + side) this.node.scrollLeft = head.offsetLeft - side;
+    else
+      this.node.scrollLeft = Math.max(
+        this.node.scrollLeft,
+        head.offsetLeft + head.offsetWidth + 6 - this.node.clientWidth,
+      );
+  }
+}
+
+const nameOf = (text, small) => {
+  const head = make("th", "", { scope: "row", role: "rowheader" }, text);
+  if (small) head.append(make("small", "", {}, small));
+  return head;
+};
+
+function makeLegend() {
+  const legend = make("div", "course-legend course-timeline-legend");
+  for (const [did, text] of LEGEND) {
+    const part = make("span");
+    part.append(
+      make(
+        "i",
+        "course-timeline-cell",
+        { "data-did": did, "aria-hidden": "true" },
+        did === "prefill" ? "P2" : SIGNS[did](),
+      ),
+      text,
+    );
+    legend.append(part);
+  }
+  const got = make("span");
+  got.append(
+    make("i", "course-timeline-cell", { "data-did": "decode", "data-got": "true", "aria-hidden": "true" }),
+    "with a white line: it got a token",
+  );
+  legend.append(
+    got,
+    make(
+      "span",
+      "course-timeline-hint",
+      {},
+      "Point at or tap a cell, or go to it with arrow keys, to read why. Beside a name: tokens of the prompt + tokens to write.",
+    ),
+  );
+  return legend;
+}
+
+function render(options) {
+  const timeline = new TimelineView(options);
+  return () => timeline.remove();
 }
 
 export default { render };

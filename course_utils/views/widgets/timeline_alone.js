@@ -3,134 +3,176 @@
 
 import { listen } from "../shared/dom.js";
 
-function scheduledRun(requests, block_size, { rule, budget, blocks }, most = 200) {
-  const fixed = rule === "static";
-  const steps = [];
-  const blocksFor = (tokens) => Math.ceil(tokens / block_size);
-  const all = requests.map((request) => ({
-    ...request,
-    arrival: Math.ceil(request.arrival),
-    computed: 0,
-    generated: 0,
-    held: 0,
-    end: "",
-  }));
-  const known = (one) => one.prompt + one.generated;
-  const left = (one) => known(one) - one.computed;
-  const decodes = (one) => one.generated > 0 && left(one) === 1;
-  const used = `the budget of ${budget} tokens is used`;
-  const waiting = [];
-  let running = [];
-  let free = blocks;
-  let rest;
-  let notes;
-  let plan;
-  let problem = "";
-  const note = (one, did, why) => {
-    if (!notes.has(one)) notes.set(one, [did, 0, false, why]);
+// The run of all requests, step by step. `requests`, `steps` and `problem` are what Python would have sent.
+export function scheduledRun(requests, block_size, settings, most = 200) {
+  const run = new ScheduledRun(requests, block_size, settings);
+  const problem = run.toTheEnd(most);
+  return {
+    requests: run.all.map(({ name, arrival, prompt, new: count }) => ({ name, arrival, prompt, new: count })),
+    steps: run.steps,
+    problem,
   };
-  const letGo = (one) => {
-    free += one.held;
-    one.held = 0;
-  };
+}
 
-  function compute(one) {
-    const count = Math.min(left(one), rest);
+class ScheduledRun {
+  constructor(requests, block_size, { rule, budget, blocks }) {
+    this.block_size = block_size;
+    this.budget = budget;
+    this.blocks = blocks;
+    this.fixed = rule === "static";
+    this.all = requests.map((request) => ({
+      ...request,
+      arrival: Math.ceil(request.arrival),
+      computed: 0,
+      generated: 0,
+      held: 0,
+      end: "",
+    }));
+    this.used = `the budget of ${budget} tokens is used`;
+    this.steps = [];
+    this.waiting = [];
+    this.running = [];
+    this.free = blocks;
+    this.rest = budget; // tokens of the step that are not planned yet
+    this.plan = []; // of the step: requests, each with its number of tokens
+    this.notes = new Map(); // of the step, by request: what happens, tokens, whether one is generated, why
+  }
+
+  // Steps until all requests have ended. Returns what is wrong if they have not after the most steps, else nothing.
+  toTheEnd(most) {
+    while (this.all.some((one) => !one.end)) {
+      if (this.steps.length === most) {
+        return `After ${most} steps ${this.all.find((one) => !one.end && one.arrival <= most).name} is not finished.`;
+      }
+      this.step();
+    }
+    return "";
+  }
+
+  step() {
+    this.admit();
+    this.notes = new Map();
+    this.planStep();
+    const step = {
+      used: this.budget - this.rest,
+      held: this.blocks - this.free,
+      cells: this.all.map((one) => this.cellOf(one)),
+    };
+    this.carryOut();
+    this.steps.push(step);
+  }
+
+  // Who arrives waits, or is refused if the pool can never hold all of it.
+  admit() {
+    for (const one of this.all) {
+      if (one.arrival !== this.steps.length) continue;
+      const needs = this.blocksFor(one.prompt + one.new - 1);
+      if (needs > this.blocks)
+        Object.assign(one, {
+          end: "refused",
+          why: `blocks that it needs in the end: ${needs}, that there are: ${this.blocks}`,
+        });
+      else this.waiting.push(one);
+    }
+  }
+
+  // The planned tokens are computed: who has computed all that is known generates the next, and ends with the last.
+  carryOut() {
+    for (const [one, count] of this.plan) {
+      one.computed += count;
+      if (left(one)) continue;
+      one.generated++;
+      this.notes.get(one)[2] = true;
+      if (one.generated < one.new) continue;
+      one.end = "finished";
+      this.running = this.running.filter((other) => other !== one);
+      this.letGo(one);
+    }
+  }
+
+  blocksFor(tokens) {
+    return Math.ceil(tokens / this.block_size);
+  }
+
+  note(one, did, why) {
+    if (!this.notes.has(one)) this.notes.set(one, [did, 0, false, why]);
+  }
+
+  letGo(one) {
+    this.free += one.held;
+    one.held = 0;
+  }
+
+  compute(one) {
+    const count = Math.min(left(one), this.rest);
     const did = decodes(one) ? "decode" : "prefill";
     const why =
       did === "decode" ? "decodes go first" : `tokens ${one.computed + 1} to ${one.computed + count} of ${known(one)}`;
-    plan.push([one, count]);
-    note(one, did, why);
-    notes.get(one)[1] = count;
-    rest -= count;
+    this.plan.push([one, count]);
+    this.note(one, did, why);
+    this.notes.get(one)[1] = count;
+    this.rest -= count;
   }
-  function hasBudget(one) {
-    if (rest <= 0) note(one, "wait", used);
-    return rest > 0;
+
+  hasBudget(one) {
+    if (this.rest <= 0) this.note(one, "wait", this.used);
+    return this.rest > 0;
   }
-  function findBlock(one) {
-    while (one.held < blocksFor(known(one))) {
-      if (free) {
+
+  findBlock(one) {
+    while (one.held < this.blocksFor(known(one))) {
+      if (this.free) {
         one.held++;
-        free--;
+        this.free--;
         continue;
       }
-      const latest = running.pop();
-      waiting.unshift(latest);
-      note(latest, "preempted", `${one.name} needs a block, none is free, and it arrived last`);
+      const latest = this.running.pop();
+      this.waiting.unshift(latest);
+      this.note(latest, "preempted", `${one.name} needs a block, none is free, and it arrived last`);
       latest.computed = 0;
-      letGo(latest);
+      this.letGo(latest);
       if (latest === one) return false;
     }
     return true;
   }
-  function whyNot(one) {
-    if (rest <= 0 && !fixed) return used;
-    const missing = blocksFor(fixed ? one.prompt + one.new - 1 : known(one));
-    if (missing > free) return `blocks that it needs: ${missing}, that are free: ${free}`;
-    free -= missing;
+
+  whyNot(one) {
+    if (this.rest <= 0 && !this.fixed) return this.used;
+    const missing = this.blocksFor(this.fixed ? one.prompt + one.new - 1 : known(one));
+    if (missing > this.free) return `blocks that it needs: ${missing}, that are free: ${this.free}`;
+    this.free -= missing;
     one.held = missing;
     return "";
   }
-  function planStep() {
-    const before = running.length;
-    plan = [];
-    rest = budget;
-    for (const one of [...running.filter(decodes), ...running.filter((other) => !decodes(other))]) {
-      if (running.includes(one) && hasBudget(one) && findBlock(one)) compute(one);
+
+  planStep() {
+    const before = this.running.length;
+    this.plan = [];
+    this.rest = this.budget;
+    for (const one of [...this.running.filter(decodes), ...this.running.filter((other) => !decodes(other))]) {
+      if (this.running.includes(one) && this.hasBudget(one) && this.findBlock(one)) this.compute(one);
     }
-    let shut = running.length < before ? "blocks ran out in this step" : "";
-    if (fixed && before) shut = "the batch is not over";
-    while (waiting.length) {
-      shut = shut || whyNot(waiting[0]);
+    let shut = this.running.length < before ? "blocks ran out in this step" : "";
+    if (this.fixed && before) shut = "the batch is not over";
+    while (this.waiting.length) {
+      shut = shut || this.whyNot(this.waiting[0]);
       if (shut) break;
-      const first = waiting.shift();
-      running.push(first);
-      if (hasBudget(first)) compute(first);
+      const first = this.waiting.shift();
+      this.running.push(first);
+      if (this.hasBudget(first)) this.compute(first);
     }
-    waiting.forEach((one, place) => note(one, "wait", place ? `${waiting[0].name} is before it` : shut));
-  }
-  function cellOf(one) {
-    if (one.arrival > steps.length) return ["", 0, false, ""];
-    return one.end ? [one.end, 0, false, one.why ?? ""] : notes.get(one);
+    this.waiting.forEach((one, place) => this.note(one, "wait", place ? `${this.waiting[0].name} is before it` : shut));
   }
 
-  while (all.some((one) => !one.end)) {
-    if (steps.length === most) {
-      problem = `After ${most} steps ${all.find((one) => !one.end && one.arrival <= most).name} is not finished.`;
-      break;
-    }
-    for (const one of all) {
-      if (one.arrival !== steps.length) continue;
-      const needs = blocksFor(one.prompt + one.new - 1);
-      if (needs > blocks)
-        Object.assign(one, {
-          end: "refused",
-          why: `blocks that it needs in the end: ${needs}, that there are: ${blocks}`,
-        });
-      else waiting.push(one);
-    }
-    notes = new Map();
-    planStep();
-    const step = { used: budget - rest, held: blocks - free, cells: all.map(cellOf) };
-    for (const [one, count] of plan) {
-      one.computed += count;
-      if (left(one)) continue;
-      one.generated++;
-      notes.get(one)[2] = true;
-      if (one.generated < one.new) continue;
-      one.end = "finished";
-      running = running.filter((other) => other !== one);
-      letGo(one);
-    }
-    steps.push(step);
+  cellOf(one) {
+    if (one.arrival > this.steps.length) return ["", 0, false, ""];
+    return one.end ? [one.end, 0, false, one.why ?? ""] : this.notes.get(one);
   }
-  return {
-    requests: all.map(({ name, arrival, prompt, new: count }) => ({ name, arrival, prompt, new: count })),
-    steps,
-    problem,
-  };
 }
+
+const known = (one) => one.prompt + one.generated;
+const left = (one) => known(one) - one.computed;
+const decodes = (one) => one.generated > 0 && left(one) === 1;
 
 // Other settings are scheduled here; somebody's own scheduler needs Python for all but those that it came with.
 export function answerTimeline(model) {

@@ -1,7 +1,7 @@
 // Plays the calls that trace_player.py was given. All of them are here, so playing needs no kernel.
 
 import { listen, make, makeRoot } from "../shared/dom.js";
-import { makePlayer, makeTold } from "../shared/player.js";
+import { makeTold, Player } from "../shared/player.js";
 
 const tokensOf = (text) => text.join(" ") || "nothing";
 const countOf = (number, name) => `${number} ${name}${number === 1 ? "" : "s"}`;
@@ -9,49 +9,62 @@ const ownersOf = (picture, block) => Object.keys(picture.tables).filter((name) =
 const usedBy = ({ requests, block_size }) =>
   Object.values(requests).reduce((sum, { computed }) => sum + Math.ceil(computed / block_size), 0);
 
-function render({ model, el }) {
-  const { name, made, calls, pictures, promise, said } = model.get("_trace");
-  const last = calls.length;
-  const root = makeRoot(model, "course-trace", { role: "group", "aria-label": `calls on ${name}` });
-  const player = makePlayer(model, "calls", "call");
-  const code = makeCode();
-  const scene = makeScene(pictures);
-  const told = makeTold("course-told course-trace-told", (node, text) => node.replaceChildren(...toldNodes(text)));
-  const middle = make("div", "course-trace-middle");
-  middle.append(code.node, scene.node);
-  root.append(
-    make("div", "course-title course-trace-title", {}, `${name}: ${countOf(last, "call")} to a broken promise`),
-    player.node,
-    told.node,
-    middle,
-  );
-  player.keys(root);
-  el.append(root);
-  const tells = Array.from({ length: last + 1 }, (_, step) => tell(step));
-  told.rooms(tells);
+class TracePlayerView {
+  constructor({ model, el }) {
+    this.model = model;
+    ({
+      name: this.name,
+      made: this.made,
+      calls: this.calls,
+      pictures: this.pictures,
+      promise: this.promise,
+      said: this.said,
+    } = model.get("_trace"));
+    this.last = this.calls.length;
+    const root = makeRoot(model, "course-trace", { role: "group", "aria-label": `calls on ${this.name}` });
+    this.player = new Player(model, "calls", "call");
+    this.code = this.makeCode();
+    this.scene = makeScene(this.pictures);
+    this.told = makeTold("course-told course-trace-told", (node, text) => node.replaceChildren(...toldNodes(text)));
+    const middle = make("div", "course-trace-middle");
+    middle.append(this.code.node, this.scene.node);
+    root.append(
+      make(
+        "div",
+        "course-title course-trace-title",
+        {},
+        `${this.name}: ${countOf(this.last, "call")} to a broken promise`,
+      ),
+      this.player.node,
+      this.told.node,
+      middle,
+    );
+    this.player.keys(root);
+    el.append(root);
+    this.tells = Array.from({ length: this.last + 1 }, (_, step) => this.tell(step));
+    this.told.rooms(this.tells);
+    this.show();
+    this.stopListening = listen(model, { step: () => this.show() });
+  }
 
-  function tell(step) {
+  tell(step) {
     if (!step) return "The object is made. No call yet.";
-    const { gave } = calls[step - 1];
+    const { gave } = this.calls[step - 1];
     const what = !gave ? "returns nothing" : gave.startsWith("raises ") ? gave : `returns ${gave}`;
-    return step < last
-      ? `Call ${step} of ${last} ${what}. All promises are kept.`
-      : `✗ Broken promise: “${promise}”.\nAt the last call: ${said}.`;
-  }
-  function toldNodes(text) {
-    const [head, rest] = String(text).split("\n");
-    return rest === undefined ? [head] : [make("strong", "course-trace-wrong", {}, head), ` ${rest}`];
+    return step < this.last
+      ? `Call ${step} of ${this.last} ${what}. All promises are kept.`
+      : `✗ Broken promise: “${this.promise}”.\nAt the last call: ${this.said}.`;
   }
 
-  function makeCode() {
+  makeCode() {
     const node = make("ol", "course-trace-code", { "aria-label": "calls" });
-    const rows = [{ code: made, gave: "" }, ...calls].map(({ code: line, gave }, step) => {
+    const rows = [{ code: this.made, gave: "" }, ...this.calls].map(({ code: line, gave }, step) => {
       const item = make("li");
       const row = make("button", "course-trace-call", { type: "button" });
       const mark = make("span", "course-trace-mark", { "aria-hidden": "true" });
       const after = make("span", "course-trace-gave");
       row.append(mark, make("code", "", {}, line), after);
-      row.addEventListener("click", () => player.go(step));
+      row.addEventListener("click", () => this.player.go(step));
       item.append(row);
       node.append(item);
       return { row, mark, after, gave };
@@ -61,7 +74,7 @@ function render({ model, el }) {
       show: (step) =>
         rows.forEach(({ row, mark, after, gave }, place) => {
           const here = place === step;
-          const wrong = here && step === last;
+          const wrong = here && step === this.last;
           if (here) row.setAttribute("aria-current", "step");
           else row.removeAttribute("aria-current");
           row.classList.toggle("course-trace-ahead", place > step);
@@ -72,19 +85,28 @@ function render({ model, el }) {
     };
   }
 
-  function show() {
-    const step = Math.min(model.get("step"), last);
-    player.show(step, last);
-    told.show(tells[step]);
-    code.show(step);
-    scene.show(step);
+  show() {
+    const step = Math.min(this.model.get("step"), this.last);
+    this.player.show(step, this.last);
+    this.told.show(this.tells[step]);
+    this.code.show(step);
+    this.scene.show(step);
   }
-  show();
-  const stopListening = listen(model, { step: show });
-  return () => {
-    player.stop();
-    stopListening();
-  };
+
+  remove() {
+    this.player.stop();
+    this.stopListening();
+  }
+}
+
+function toldNodes(text) {
+  const [head, rest] = String(text).split("\n");
+  return rest === undefined ? [head] : [make("strong", "course-trace-wrong", {}, head), ` ${rest}`];
+}
+
+function render(options) {
+  const player = new TracePlayerView(options);
+  return () => player.remove();
 }
 
 // What the watch saw, beside the code. The picture that takes most room keeps it, so that nothing moves.
@@ -216,30 +238,8 @@ function drawRequests(node, picture, before) {
     .insertRow()
     .append(...["request", "positions", "generated"].map((text) => make("th", "", { scope: "col" }, text)));
   const body = table.createTBody();
-  for (const [name, at] of Object.entries(seen)) {
-    const here = picture.requests[name];
-    const { prompt, new: fresh } = at;
-    const total = prompt + fresh - 1;
-    const computed = here ? here.computed : total;
-    const generated = here ? here.generated : fresh;
-    const ready = prompt + generated;
-    const was = past?.requests[name]?.computed ?? (here ? 0 : total);
-    const bar = make("div", "course-trace-bar", { "aria-hidden": "true" });
-    for (let cell = 0; cell < total; cell++) {
-      const kind = cell < computed ? "done" : cell < ready ? "left" : "later";
-      const now = cell < computed && cell >= was;
-      bar.append(make("span", `course-trace-cell course-trace-${kind}${now ? " course-trace-now" : ""}`));
-    }
-    const words = !here
-      ? "finished"
-      : was > computed
-        ? `preempted: ${was} computed before, 0 now`
-        : `${computed} computed, ${Math.max(0, ready - computed)} left`;
-    const middle = make("td");
-    middle.append(bar, make("span", "course-trace-words", {}, words));
-    body
-      .insertRow()
-      .append(make("th", "", { scope: "row" }, name), middle, make("td", "", {}, `${generated} of ${fresh}`));
+  for (const [name, request] of Object.entries(seen)) {
+    body.insertRow().append(...requestCells(name, request, picture.requests[name], past?.requests[name]));
   }
   if (!Object.keys(seen).length) body.insertRow().append(make("td", "course-trace-free", { colspan: 3 }, "no request"));
   const legend = make("div", "course-legend course-trace-legend");
@@ -250,6 +250,29 @@ function drawRequests(node, picture, before) {
     legendOf("course-trace-cell course-trace-later", "after later tokens"),
   );
   node.append(table, legend);
+}
+
+// here, past: the request in this picture and in the one before; without `here` it has finished.
+function requestCells(name, { prompt, new: fresh }, here, past) {
+  const total = prompt + fresh - 1;
+  const computed = here ? here.computed : total;
+  const generated = here ? here.generated : fresh;
+  const ready = prompt + generated;
+  const was = past?.computed ?? (here ? 0 : total);
+  const bar = make("div", "course-trace-bar", { "aria-hidden": "true" });
+  for (let cell = 0; cell < total; cell++) {
+    const kind = cell < computed ? "done" : cell < ready ? "left" : "later";
+    const now = cell < computed && cell >= was;
+    bar.append(make("span", `course-trace-cell course-trace-${kind}${now ? " course-trace-now" : ""}`));
+  }
+  const words = !here
+    ? "finished"
+    : was > computed
+      ? `preempted: ${was} computed before, 0 now`
+      : `${computed} computed, ${Math.max(0, ready - computed)} left`;
+  const middle = make("td");
+  middle.append(bar, make("span", "course-trace-words", {}, words));
+  return [make("th", "", { scope: "row" }, name), middle, make("td", "", {}, `${generated} of ${fresh}`)];
 }
 
 function legendOf(name, text) {
