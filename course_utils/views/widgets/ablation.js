@@ -6,67 +6,110 @@ import { answerAblation } from "./ablation_alone.js";
 
 const WAITS = "waiting for Python, which answers while the kernel runs";
 
-function render({ model, el }) {
-  const tokens = model.get("_tokens");
-  const { layers, heads, from, alone, vocabulary } = model.get("_layout");
-  const T = tokens.length;
-  const uid = newId("course-ablation");
-  const root = makeRoot(model, "course-heads-root course-ablation", {
-    role: "group",
-    "aria-labelledby": `${uid}-title`,
-  });
-  const title = make("div", "course-title course-heads-title", { id: `${uid}-title` }, model.get("title"));
-  const places = Array.from({ length: layers * heads }, (_, i) => [Math.floor(i / heads), i % heads]);
-  const places_off = () => new Set(model.get("off").map(([l, h]) => l * heads + h));
-  const set = (name, value) => {
-    model.set(name, value);
-    model.save_changes();
-  };
-  let late = null;
-  let unknown = "";
-  let at = from; // at: the token that the arrow keys have come to
-  let hover = null;
-  let focused = false;
+class AblationView {
+  constructor({ model, el }) {
+    this.model = model;
+    this.tokens = model.get("_tokens");
+    ({
+      layers: this.layers,
+      heads: this.heads,
+      from: this.from,
+      alone: this.alone,
+      vocabulary: this.vocabulary,
+    } = model.get("_layout"));
+    this.T = this.tokens.length;
+    this.uid = newId("course-ablation");
+    this.root = makeRoot(model, "course-heads-root course-ablation", {
+      role: "group",
+      "aria-labelledby": `${this.uid}-title`,
+    });
+    this.title = make("div", "course-title course-heads-title", { id: `${this.uid}-title` }, model.get("title"));
+    this.places = Array.from({ length: this.layers * this.heads }, (_, i) => [
+      Math.floor(i / this.heads),
+      i % this.heads,
+    ]);
+    this.late = null;
+    this.unknown = "";
+    this.at = this.from; // at: the token that the arrow keys have come to
+    this.hover = null;
+    this.focused = false;
 
-  const switches = headSwitches();
-  const buttons = make("div", "course-ablation-buttons");
-  for (const [text, off] of [
-    ["all on", []],
-    ["all off", places],
-  ])
-    addButton(text, () => set("off", off));
-  if (alone) addButton("each alone", () => set("_asked", model.get("_asked") + 1));
-  addButton("keep as A", () => {
-    const { off, losses, means } = model.get("_result");
-    if (means[0] !== null) set("_kept", { off, losses, means });
-  });
-  const forget = addButton("forget A", () => set("_kept", null));
-  const chooser = make("div", "course-ablation-chooser");
-  const scroll = makeScroll("course-heads-scroll");
-  scroll.append(switches.node);
-  chooser.append(scroll, buttons);
-  const told = make("div", "course-told course-ablation-told", { role: "status" });
-  const waits = make("div", "course-faint course-ablation-waits", { "aria-live": "polite" });
-  const against = make("div", "course-ablation-against", { "aria-live": "polite" });
-  const means = meanBars();
-  const chart = tokenBars();
-  root.append(title, chooser, means.node, chart.node, against, waits, told); // what changes its height: last
-  el.append(root);
+    this.switches = this.headSwitches();
+    this.drawButtons();
+    const chooser = make("div", "course-ablation-chooser");
+    const scroll = makeScroll("course-heads-scroll");
+    scroll.append(this.switches.node);
+    chooser.append(scroll, this.buttons);
+    this.told = make("div", "course-told course-ablation-told", { role: "status" });
+    this.waits = make("div", "course-faint course-ablation-waits", { "aria-live": "polite" });
+    this.against = make("div", "course-ablation-against", { "aria-live": "polite" });
+    this.means = this.meanBars();
+    this.chart = new TokenBars(this);
+    this.root.append(this.title, chooser, this.means.node, this.chart.node, this.against, this.waits, this.told); // what changes its height: last
+    el.append(this.root);
+    this.listenToModel();
+  }
 
-  function addButton(text, press) {
+  drawButtons() {
+    this.buttons = make("div", "course-ablation-buttons");
+    for (const [text, off] of [
+      ["all on", []],
+      ["all off", this.places],
+    ])
+      this.addButton(text, () => this.set("off", off));
+    if (this.alone) this.addButton("each alone", () => this.set("_asked", this.model.get("_asked") + 1));
+    this.addButton("keep as A", () => {
+      const { off, losses, means } = this.model.get("_result");
+      if (means[0] !== null) this.set("_kept", { off, losses, means });
+    });
+    this.forget = this.addButton("forget A", () => this.set("_kept", null));
+  }
+
+  listenToModel() {
+    const heard = {
+      off: () => this.showSwitches(),
+      _rises: () => this.showSwitches(),
+      _asked: () => this.showLate(),
+      _answered: () => this.showLate(),
+      _result: () => this.showResult(),
+      _kept: () => this.showResult(),
+      title: () => {
+        this.title.textContent = this.model.get("title");
+      },
+    };
+    this.stop = this.model.alone
+      ? answerAblation(this.model, this.heads, (text) => {
+          this.unknown = text;
+        })
+      : () => {};
+    this.showSwitches();
+    this.showResult();
+    this.stopListening = listen(this.model, heard);
+  }
+
+  places_off() {
+    return new Set(this.model.get("off").map(([l, h]) => l * this.heads + h));
+  }
+
+  set(name, value) {
+    this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  addButton(text, press) {
     const button = make("button", "course-ablation-button", { type: "button" }, text);
     button.addEventListener("click", press);
     keepKeys(button, (event) => !passes(event));
-    buttons.append(button);
+    this.buttons.append(button);
     return button;
   }
 
   // ---- a switch for each head
-  function headSwitches() {
+  headSwitches() {
     const rises = [];
     const { node, buttons } = headTable({
-      layers,
-      heads,
+      layers: this.layers,
+      heads: this.heads,
       name: "heads to switch off",
       labels: () => [make("div", "course-ablation-rise", {}, "rise, alone off")],
       makeButton: () => {
@@ -82,20 +125,20 @@ function render({ model, el }) {
         return button;
       },
       press: (l, h) => {
-        const place = l * heads + h;
-        const off = places_off();
+        const place = l * this.heads + h;
+        const off = this.places_off();
         if (!off.delete(place)) off.add(place);
-        set(
+        this.set(
           "off",
-          places.filter((_, i) => off.has(i)),
+          this.places.filter((_, i) => off.has(i)),
         );
       },
     });
     return {
       node,
       show: () => {
-        const off = places_off();
-        const known = model.get("_rises");
+        const off = this.places_off();
+        const known = this.model.get("_rises");
         node.classList.toggle("course-ablation-known", Boolean(known));
         const numbers = (known ?? []).map((text) => parseFloat(text.replace("−", "-")));
         const most = numbers.indexOf(Math.max(...numbers.filter((number) => !Number.isNaN(number))));
@@ -106,7 +149,7 @@ function render({ model, el }) {
           rises[i].classList.toggle("course-ablation-most", i === most);
           button.setAttribute(
             "aria-label",
-            headName(...places[i]) + (known ? `, loss ${known[i]} when it alone is off` : ""),
+            headName(...this.places[i]) + (known ? `, loss ${known[i]} when it alone is off` : ""),
           );
         });
       },
@@ -114,7 +157,7 @@ function render({ model, el }) {
   }
 
   // ---- the mean of these heads above that of the whole model
-  function meanBars() {
+  meanBars() {
     const node = make("div", "course-ablation-means", { role: "group", "aria-label": "mean loss, nats" });
     const rows = ["with these heads", "whole model", "A, kept"].map((name) => {
       const row = make("div", "course-ablation-mean");
@@ -130,7 +173,7 @@ function render({ model, el }) {
       node,
       show: ({ means, top }) =>
         rows.forEach(({ row, bar, value }, i) => {
-          const kept = model.get("_kept");
+          const kept = this.model.get("_kept");
           const mean = i < 2 ? means[i] : kept ? kept.means[0] : null;
           row.classList.toggle("course-ablation-unkept", i === 2 && !kept);
           bar.style.transform = `scaleX(${(mean ?? 0) / top})`;
@@ -140,213 +183,230 @@ function render({ model, el }) {
     };
   }
 
-  // ---- a bar for each token, the whole model's as an outline; hover, or arrow keys, read one
-  function tokenBars() {
-    const node = make("div", "course-ablation-chart");
-    const head = make("div", "course-legend course-ablation-legend", { "aria-hidden": "true" });
-    for (const [mark, text] of [
-      ["here", "loss with these heads"],
-      ["before", "not counted in the mean"],
-      ["whole", "whole model"],
-      ["kept", "A, kept"],
-      ["guess", `uniform guess, log ${vocabulary} = ${Math.log(vocabulary).toFixed(2)}`],
-    ]) {
-      if ((mark === "before" && from === 1) || (mark === "guess" && !vocabulary)) continue;
-      const item = make("span");
-      item.append(make("i", "", { "data-mark": mark }), text);
-      head.append(item);
-    }
-    const plot = make("div", "course-ablation-plot", {
-      role: "listbox",
-      tabindex: 0,
-      "aria-label": "loss of each token",
-    });
-    const side = make("div", "course-ablation-side", { "aria-hidden": "true" });
-    const highest = make("span");
-    const guess = make("div", "course-ablation-guess", { "aria-hidden": "true" });
-    side.append(highest, make("span", "", {}, "0"));
-    const names = make("div", "course-ablation-names", { "aria-hidden": "true" });
-    const bars = tokens.slice(1).map((token, i) => {
-      const place = i + 1;
-      const column = make("div", "course-ablation-column", {
-        role: "option",
-        id: `${uid}-${place}`,
-        "aria-selected": "false",
-        "data-place": place,
-      });
-      const bar = make("div", "course-ablation-bar", { "data-mark": place < from ? "before" : "here" });
-      const whole = make("div", "course-ablation-whole");
-      const keptMark = make("div", "course-ablation-keptmark");
-      column.append(bar, whole, keptMark);
-      plot.append(column);
-      const name = make("span", "", {}, token.length > 8 ? `${token.slice(0, 7)}…` : token);
-      names.append(name);
-      return { column, bar, whole, keptMark, name };
-    });
-    const reading = make("div", "course-ablation-reading course-faint");
-    const area = make("div", "course-ablation-area");
-    const right = make("div", "course-ablation-right");
-    right.append(plot, names);
-    if (vocabulary) right.append(guess);
-    area.append(side, right);
-    node.append(head, area, reading);
-    // Names that are too wide for their bars are turned; where even that is too wide, some are left out.
-    const longest = Math.max(...tokens.map((token) => Math.min(8, token.length)));
-    const fit = new ResizeObserver(() => {
-      const room = names.clientWidth / (T - 1);
-      const turned = longest * 7.5 > room;
-      names.classList.toggle("course-ablation-turned", turned);
-      bars.forEach(({ name }, i) => {
-        name.style.visibility = turned && i % Math.ceil(13 / room) ? "hidden" : "";
-      });
-    });
-    fit.observe(names);
-
-    plot.addEventListener("pointermove", (event) => {
-      const column = event.target.closest(".course-ablation-column");
-      hover = column ? +column.dataset.place : null;
-      read();
-    });
-    plot.addEventListener("pointerleave", () => {
-      hover = null;
-      read();
-    });
-    plot.addEventListener("focus", () => {
-      focused = true;
-      read();
-    });
-    plot.addEventListener("blur", () => {
-      focused = false;
-      read();
-    });
-    plot.addEventListener("keydown", (event) => {
-      if (passes(event)) return;
-      const target = {
-        ArrowRight: at + 1,
-        ArrowDown: at + 1,
-        ArrowLeft: at - 1,
-        ArrowUp: at - 1,
-        Home: 1,
-        End: T - 1,
-        PageDown: at + 8,
-        PageUp: at - 8,
-      }[event.key];
-      keepKey(event);
-      if (target === undefined) return;
-      at = Math.max(1, Math.min(T - 1, target));
-      hover = null;
-      read();
-    });
-    function read() {
-      const place = hover ?? (focused ? at : null);
-      plot.setAttribute("aria-activedescendant", `${uid}-${at}`);
-      bars.forEach(({ column }, i) => {
-        column.setAttribute("aria-selected", i + 1 === at);
-        column.classList.toggle("course-ablation-shown", i + 1 === place);
-      });
-      reading.textContent =
-        place === null
-          ? "Switch a head off, or point at or tap a bar to read it; in the chart arrow keys do that."
-          : sentence(place);
-    }
-    return {
-      node,
-      stop: () => fit.disconnect(),
-      show: ({ losses, whole, top }) => {
-        highest.textContent = `${top} nats`;
-        guess.style.bottom = `${(100 * Math.log(vocabulary || 1)) / top}%`;
-        bars.forEach((bar, i) => {
-          bar.bar.style.transform = `scaleY(${(losses[i] ?? 0) / top})`;
-          const there = model.get("_kept")?.losses[i] ?? null;
-          bar.keptMark.hidden = there === null;
-          bar.keptMark.style.bottom = `${100 * Math.min(1, (there ?? 0) / top)}%`;
-          bar.whole.hidden = whole[i] === null;
-          bar.whole.style.height = `${(100 * (whole[i] ?? 0)) / top}%`;
-          bar.column.setAttribute("aria-label", sentence(i + 1));
-        });
-        read();
-      },
-    };
-  }
-  function sentence(place) {
-    const { losses, whole } = model.get("_result");
+  sentence(place) {
+    const { losses, whole } = this.model.get("_result");
     const said = (value) => (value === null ? "not known" : `${value.toFixed(2)} nats`);
-    const counted = place < from ? ", not counted" : "";
-    const kept = model.get("_kept");
+    const counted = place < this.from ? ", not counted" : "";
+    const kept = this.model.get("_kept");
     const there = kept ? `, A ${said(kept.losses[place - 1])}` : "";
-    return `token ${place} “${tokens[place]}”: ${said(losses[place - 1])}, whole model ${said(whole[place - 1])}${there}${counted}`;
+    return `token ${place} “${this.tokens[place]}”: ${said(losses[place - 1])}, whole model ${said(whole[place - 1])}${there}${counted}`;
   }
 
   // Losses of other heads than those switched, and a question that nobody answers, are said to be so, after a moment in
   // which an answer usually arrives.
-  function showLate() {
-    const lateLosses = () => JSON.stringify(model.get("_result").off) !== JSON.stringify(model.get("off"));
-    const lateRises = () => model.get("_asked") !== model.get("_answered");
+  showLate() {
+    const lateLosses = () => JSON.stringify(this.model.get("_result").off) !== JSON.stringify(this.model.get("off"));
+    const lateRises = () => this.model.get("_asked") !== this.model.get("_answered");
     const mark = () => {
-      root.classList.toggle("course-ablation-late", lateLosses());
-      waits.textContent = lateLosses() ? `of the heads before; ${WAITS}` : lateRises() ? `each alone: ${WAITS}` : "";
+      this.root.classList.toggle("course-ablation-late", lateLosses());
+      this.waits.textContent = lateLosses()
+        ? `of the heads before; ${WAITS}`
+        : lateRises()
+          ? `each alone: ${WAITS}`
+          : "";
     };
-    clearTimeout(late);
-    if (model.alone) {
+    clearTimeout(this.late);
+    if (this.model.alone) {
       // what is not known will not come
-      root.classList.toggle("course-ablation-late", lateLosses());
-      waits.textContent = lateLosses() ? `of the heads before; ${unknown}` : "";
-    } else if (lateLosses() || lateRises()) late = setTimeout(mark, 400);
+      this.root.classList.toggle("course-ablation-late", lateLosses());
+      this.waits.textContent = lateLosses() ? `of the heads before; ${this.unknown}` : "";
+    } else if (lateLosses() || lateRises()) this.late = setTimeout(mark, 400);
     else mark();
   }
+
   // The setting that was kept, and how far the present one is from it.
-  function showKept() {
-    const kept = model.get("_kept");
-    const mean = model.get("_result").means[0];
-    root.classList.toggle("course-ablation-compares", Boolean(kept));
-    forget.disabled = !kept;
+  showKept() {
+    const kept = this.model.get("_kept");
+    const mean = this.model.get("_result").means[0];
+    this.root.classList.toggle("course-ablation-compares", Boolean(kept));
+    this.forget.disabled = !kept;
     const off = kept?.off.map(([l, h]) => headName(l, h)).join("; ") || "no head";
     const rise = kept && mean !== null ? mean - kept.means[0] : null;
-    against.textContent = !kept
+    this.against.textContent = !kept
       ? ""
       : `A: ${off} off, ${kept.means[0].toFixed(2)} nats. ` +
         (rise === null
           ? ""
           : `Now ${minus((rise >= 0.005 ? "+" : "") + (Math.abs(rise) < 0.005 ? "0.00" : rise.toFixed(2)))} against A.`);
   }
-  const showSwitches = () => {
-    switches.show();
-    showLate();
-  };
-  const showResult = () => {
-    const result = model.get("_result");
-    if (told.textContent !== result.line) told.textContent = result.line;
-    told.classList.toggle("course-ablation-problem", Boolean(result.problem));
-    means.show(result);
-    chart.show(result);
-    showKept();
-    showLate();
-  };
-  const heard = {
-    off: showSwitches,
-    _rises: showSwitches,
-    _asked: showLate,
-    _answered: showLate,
-    _result: showResult,
-    _kept: showResult,
-    title: () => {
-      title.textContent = model.get("title");
-    },
-  };
-  const stop = model.alone
-    ? answerAblation(model, heads, (text) => {
-        unknown = text;
-      })
-    : () => {};
-  showSwitches();
-  showResult();
-  const stopListening = listen(model, heard);
-  return () => {
-    clearTimeout(late);
-    stop();
-    chart.stop();
-    stopListening();
-  };
+
+  showSwitches() {
+    this.switches.show();
+    this.showLate();
+  }
+
+  showResult() {
+    const result = this.model.get("_result");
+    if (this.told.textContent !== result.line) this.told.textContent = result.line;
+    this.told.classList.toggle("course-ablation-problem", Boolean(result.problem));
+    this.means.show(result);
+    this.chart.show(result);
+    this.showKept();
+    this.showLate();
+  }
+
+  remove() {
+    clearTimeout(this.late);
+    this.stop();
+    this.chart.stop();
+    this.stopListening();
+  }
+}
+
+// ---- a bar for each token, the whole model's as an outline; hover, or arrow keys, read one
+class TokenBars {
+  constructor(ablation) {
+    this.ablation = ablation;
+    this.node = make("div", "course-ablation-chart");
+    const head = this.drawLegend();
+    this.plot = make("div", "course-ablation-plot", {
+      role: "listbox",
+      tabindex: 0,
+      "aria-label": "loss of each token",
+    });
+    const side = make("div", "course-ablation-side", { "aria-hidden": "true" });
+    this.highest = make("span");
+    this.guess = make("div", "course-ablation-guess", { "aria-hidden": "true" });
+    side.append(this.highest, make("span", "", {}, "0"));
+    this.drawBars();
+    this.reading = make("div", "course-ablation-reading course-faint");
+    const area = make("div", "course-ablation-area");
+    const right = make("div", "course-ablation-right");
+    right.append(this.plot, this.names);
+    if (this.ablation.vocabulary) right.append(this.guess);
+    area.append(side, right);
+    this.node.append(head, area, this.reading);
+    this.fitNames();
+    this.bindPointerAndKeys();
+  }
+
+  drawLegend() {
+    const head = make("div", "course-legend course-ablation-legend", { "aria-hidden": "true" });
+    for (const [mark, text] of [
+      ["here", "loss with these heads"],
+      ["before", "not counted in the mean"],
+      ["whole", "whole model"],
+      ["kept", "A, kept"],
+      ["guess", `uniform guess, log ${this.ablation.vocabulary} = ${Math.log(this.ablation.vocabulary).toFixed(2)}`],
+    ]) {
+      if ((mark === "before" && this.ablation.from === 1) || (mark === "guess" && !this.ablation.vocabulary)) continue;
+      const item = make("span");
+      item.append(make("i", "", { "data-mark": mark }), text);
+      head.append(item);
+    }
+    return head;
+  }
+
+  drawBars() {
+    this.names = make("div", "course-ablation-names", { "aria-hidden": "true" });
+    this.bars = this.ablation.tokens.slice(1).map((token, i) => {
+      const place = i + 1;
+      const column = make("div", "course-ablation-column", {
+        role: "option",
+        id: `${this.ablation.uid}-${place}`,
+        "aria-selected": "false",
+        "data-place": place,
+      });
+      const bar = make("div", "course-ablation-bar", { "data-mark": place < this.ablation.from ? "before" : "here" });
+      const whole = make("div", "course-ablation-whole");
+      const keptMark = make("div", "course-ablation-keptmark");
+      column.append(bar, whole, keptMark);
+      this.plot.append(column);
+      const name = make("span", "", {}, token.length > 8 ? `${token.slice(0, 7)}…` : token);
+      this.names.append(name);
+      return { column, bar, whole, keptMark, name };
+    });
+  }
+
+  // Names that are too wide for their bars are turned; where even that is too wide, some are left out.
+  fitNames() {
+    // Names that are too wide for their bars are turned; where even that is too wide, some are left out.
+    const longest = Math.max(...this.ablation.tokens.map((token) => Math.min(8, token.length)));
+    this.fit = new ResizeObserver(() => {
+      const room = this.names.clientWidth / (this.ablation.T - 1);
+      const turned = longest * 7.5 > room;
+      this.names.classList.toggle("course-ablation-turned", turned);
+      this.bars.forEach(({ name }, i) => {
+        name.style.visibility = turned && i % Math.ceil(13 / room) ? "hidden" : "";
+      });
+    });
+    this.fit.observe(this.names);
+  }
+
+  bindPointerAndKeys() {
+    this.plot.addEventListener("pointermove", (event) => {
+      const column = event.target.closest(".course-ablation-column");
+      this.ablation.hover = column ? +column.dataset.place : null;
+      this.read();
+    });
+    this.plot.addEventListener("pointerleave", () => {
+      this.ablation.hover = null;
+      this.read();
+    });
+    this.plot.addEventListener("focus", () => {
+      this.ablation.focused = true;
+      this.read();
+    });
+    this.plot.addEventListener("blur", () => {
+      this.ablation.focused = false;
+      this.read();
+    });
+    this.plot.addEventListener("keydown", (event) => {
+      if (passes(event)) return;
+      const target = {
+        ArrowRight: this.ablation.at + 1,
+        ArrowDown: this.ablation.at + 1,
+        ArrowLeft: this.ablation.at - 1,
+        ArrowUp: this.ablation.at - 1,
+        Home: 1,
+        End: this.ablation.T - 1,
+        PageDown: this.ablation.at + 8,
+        PageUp: this.ablation.at - 8,
+      }[event.key];
+      keepKey(event);
+      if (target === undefined) return;
+      this.ablation.at = Math.max(1, Math.min(this.ablation.T - 1, target));
+      this.ablation.hover = null;
+      this.read();
+    });
+  }
+
+  read() {
+    const place = this.ablation.hover ?? (this.ablation.focused ? this.ablation.at : null);
+    this.plot.setAttribute("aria-activedescendant", `${this.ablation.uid}-${this.ablation.at}`);
+    this.bars.forEach(({ column }, i) => {
+      column.setAttribute("aria-selected", i + 1 === this.ablation.at);
+      column.classList.toggle("course-ablation-shown", i + 1 === place);
+    });
+    this.reading.textContent =
+      place === null
+        ? "Switch a head off, or point at or tap a bar to read it; in the chart arrow keys do that."
+        : this.ablation.sentence(place);
+  }
+
+  stop() {
+    this.fit.disconnect();
+  }
+
+  show({ losses, whole, top }) {
+    this.highest.textContent = `${top} nats`;
+    this.guess.style.bottom = `${(100 * Math.log(this.ablation.vocabulary || 1)) / top}%`;
+    this.bars.forEach((bar, i) => {
+      bar.bar.style.transform = `scaleY(${(losses[i] ?? 0) / top})`;
+      const there = this.ablation.model.get("_kept")?.losses[i] ?? null;
+      bar.keptMark.hidden = there === null;
+      bar.keptMark.style.bottom = `${100 * Math.min(1, (there ?? 0) / top)}%`;
+      bar.whole.hidden = whole[i] === null;
+      bar.whole.style.height = `${(100 * (whole[i] ?? 0)) / top}%`;
+      bar.column.setAttribute("aria-label", this.ablation.sentence(i + 1));
+    });
+    this.read();
+  }
+}
+
+function render(options) {
+  const ablation = new AblationView(options);
+  return () => ablation.remove();
 }
 
 export default { render };

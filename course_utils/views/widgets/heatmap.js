@@ -4,293 +4,80 @@ import { bytes, clamp, keepKey, listen, make, makeRamp, makeRoot, makeScroll, ne
 
 const HINT = "Point at or tap a row to read its weights; a click or Enter pins it, and arrow keys move.";
 
-function render({ model, el }) {
-  const queries = model.get("_queries");
-  const keys = model.get("_keys");
-  const layout = model.get("_layout");
-  const n = queries.length;
-  const m = keys.length;
-  const uid = newId("course-heatmap");
-  const ramp = makeRamp(model);
+class HeatmapView {
+  constructor({ model, el }) {
+    this.model = model;
+    this.queries = model.get("_queries");
+    this.keys = model.get("_keys");
+    this.layout = model.get("_layout");
+    this.n = this.queries.length;
+    this.m = this.keys.length;
+    this.uid = newId("course-heatmap");
+    this.ramp = makeRamp(model);
 
-  const root = makeRoot(model, "course-heatmap", { role: "group", "aria-labelledby": `${uid}-title` });
-  const title = make("div", "course-title course-heatmap-title", { id: `${uid}-title` }, model.get("title"));
-  const columns = make("div", "course-heatmap-columns");
-  const main = make("div", "course-heatmap-main");
-  const live = make("div", "course-live", { role: "status" });
-  columns.append(main);
-  const legend = blockedLegend();
-  root.append(title, columns, legend.node, make("div", "course-faint", {}, HINT), live);
-  root.style.setProperty("--cell", `${Math.max(44, Math.min(72, Math.floor(300 / m)))}px`);
-  root.style.setProperty("--tall", `${Math.max(32, Math.min(56, Math.floor(240 / n)))}px`);
-  el.append(root);
+    const root = makeRoot(model, "course-heatmap", { role: "group", "aria-labelledby": `${this.uid}-title` });
+    this.title = make("div", "course-title course-heatmap-title", { id: `${this.uid}-title` }, model.get("title"));
+    const columns = make("div", "course-heatmap-columns");
+    const main = make("div", "course-heatmap-main");
+    this.live = make("div", "course-live", { role: "status" });
+    columns.append(main);
+    this.legend = this.blockedLegend();
+    root.append(this.title, columns, this.legend.node, make("div", "course-faint", {}, HINT), this.live);
+    root.style.setProperty("--cell", `${Math.max(44, Math.min(72, Math.floor(300 / this.m)))}px`);
+    root.style.setProperty("--tall", `${Math.max(32, Math.min(56, Math.floor(240 / this.n)))}px`);
+    el.append(root);
 
-  let frame;
-  let last = n - 1;
-  let hover = null;
-  let column = null;
-  let focused = false;
-  let cursor = [0, 0];
-  const read = () => {
-    const { levels, thousandths, largest, short, captions, marks } = model.get("_frame");
-    frame = { levels: bytes(levels), thousandths: words(thousandths), largest: words(largest), short, captions, marks };
-  };
-  const mark = (r, c) => frame.marks[r * m + c]; // b blocked, l blocked but not 0; nothing without a mask
-  const number = (r, c) => (frame.thousandths[r * m + c] / 1000).toFixed(3);
-  const said = (r, c) => ({ b: "blocked", l: `${number(r, c)}, though blocked` })[mark(r, c)] ?? number(r, c);
-  const sentence = (r, c) => `query ${queries[r]}, key ${keys[c]}: ${said(r, c)}`;
+    this.last = this.n - 1;
+    this.hover = null;
+    this.column = null;
+    this.focused = false;
+    this.cursor = [0, 0];
 
-  read();
-  const grid = layout.canvas ? canvasGrid() : tableGrid();
-  const panel = sidePanel();
-  main.append(grid.node);
-  columns.append(panel.node);
-  grid.paint();
-  legend.show();
-  show();
+    this.read();
+    this.grid = this.layout.canvas ? new CanvasGrid(this) : new TableGrid(this);
+    this.panel = new SidePanel(this);
+    main.append(this.grid.node);
+    columns.append(this.panel.node);
+    this.grid.paint();
+    this.legend.show();
+    this.show();
+    this.stopListening = listen(model, {
+      _frame: () => this.redraw(),
+      row: () => this.show(),
+      title: () => this.retitle(),
+    });
+  }
 
-  // ---- up to 400 cells: a table that is a real ARIA grid
-  function tableGrid() {
-    const scroll = makeScroll("course-heatmap-scroll");
-    const table = make("table", "course-heatmap-table", {
-      role: "grid",
-      "aria-labelledby": `${uid}-title`,
-      "aria-readonly": "true",
-    });
-    scroll.append(table);
-    const head = table.createTHead().insertRow();
-    const cells = [];
-    const rows = [];
-    head.append(make("th", "course-heatmap-corner", {}, "query ↓ key →"));
-    const heads = keys.map((key) => make("th", "", { scope: "col", title: key }, key));
-    head.append(...heads);
-    const body = table.createTBody();
-    queries.forEach((query, r) => {
-      const row = body.insertRow();
-      row.dataset.row = r;
-      rows.push(row);
-      row.append(make("th", "", { scope: "row", title: query }, query));
-      keys.forEach((_, c) => {
-        const cell = make("td", "", { role: "gridcell", tabindex: -1, "data-row": r, "data-column": c });
-        cells.push(cell);
-        row.append(cell);
-      });
-    });
-    cells[0].tabIndex = 0;
-    const place = (event) => event.target.closest("tr[data-row]");
-    table.addEventListener("pointermove", (event) => {
-      const row = place(event);
-      const cell = event.target.closest("td[data-column]");
-      point(row ? +row.dataset.row : null, cell ? +cell.dataset.column : null);
-    });
-    table.addEventListener("pointerleave", () => point(null, null));
-    table.addEventListener("click", (event) => {
-      const row = place(event);
-      const cell = event.target.closest("td[data-column]");
-      if (!row) return;
-      moveTo(+row.dataset.row, cell ? +cell.dataset.column : 0);
-      pin(+row.dataset.row);
-    });
-    table.addEventListener("focusin", (event) => {
-      if (event.target.dataset.column === undefined) return;
-      cells[cursor[0] * m + cursor[1]].tabIndex = -1;
-      cursor = [+event.target.dataset.row, +event.target.dataset.column];
-      event.target.tabIndex = 0;
-      focused = true;
-      show();
-    });
-    table.addEventListener("focusout", () => {
-      focused = false;
-      show();
-    });
-    table.addEventListener("keydown", press);
-    return {
-      node: scroll,
-      focus: (r, c) => cells[r * m + c].focus({ preventScroll: false }),
-      paint: () =>
-        cells.forEach((cell, i) => {
-          const blocked = frame.marks[i] === "b";
-          cell.dataset.mark = frame.marks[i] ?? "";
-          cell.style.backgroundColor = blocked ? "" : ramp.colour(frame.levels[i]);
-          cell.style.color = blocked ? "" : ramp.ink(frame.levels[i]);
-          cell.textContent = frame.short[i];
-          if ("bl".includes(frame.marks[i] ?? "-")) cell.setAttribute("aria-label", said(Math.floor(i / m), i % m));
-          else cell.removeAttribute("aria-label");
-        }),
-      mark: (shown, pinned, at) => {
-        rows.forEach((row, r) => {
-          row.classList.toggle("course-heatmap-shown", r === shown);
-          row.setAttribute("aria-selected", r === pinned);
-        });
-        heads.forEach((head, c) => head.classList.toggle("course-heatmap-shown", c === at));
-      },
+  read() {
+    const { levels, thousandths, largest, short, captions, marks } = this.model.get("_frame");
+    this.frame = {
+      levels: bytes(levels),
+      thousandths: words(thousandths),
+      largest: words(largest),
+      short,
+      captions,
+      marks,
     };
   }
 
-  // ---- above 400 cells: one canvas, drawn when the weights change; highlights are boxes moved above it
-  function canvasGrid() {
-    const side = Math.max(3, Math.min(18, Math.floor(512 / Math.max(n, m))));
-    const labelled = side >= 11;
-    const frameBox = make("div", labelled ? "course-heatmap-axes course-heatmap-labelled" : "course-heatmap-axes");
-    const wrap = make("div", "course-heatmap-canvas", {
-      role: "grid",
-      tabindex: 0,
-      "aria-labelledby": `${uid}-title`,
-      "aria-readonly": "true",
-      "aria-rowcount": n,
-      "aria-colcount": m,
-      "aria-activedescendant": `${uid}-cell`,
-    });
-    const canvas = make("canvas", "course-ramp", { width: m, height: n, "aria-hidden": "true" });
-    canvas.style.width = wrap.style.width = `${m * side}px`;
-    canvas.style.height = wrap.style.height = `${n * side}px`;
-    const context = canvas.getContext("2d");
-    const image = context.createImageData(m, n);
-    const leak = [1, 3, 5].map((at) => parseInt(model.get("_palette")["--course-key"].slice(at, at + 2), 16));
-    const pinBox = make("div", "course-heatmap-box course-heatmap-pin");
-    const showBox = make("div", "course-heatmap-box course-heatmap-show");
-    const cellBox = make("div", "course-heatmap-box course-heatmap-cell");
-    for (const box of [pinBox, showBox]) {
-      box.style.width = `${m * side}px`;
-      box.style.height = `${side}px`;
-    }
-    cellBox.style.width = cellBox.style.height = `${side}px`;
-    // Assistive technology gets the current row of the grid, as in a grid that is scrolled.
-    const row = make("div", "course-live", { role: "row" });
-    const cell = make("div", "", { role: "gridcell", id: `${uid}-cell` });
-    row.append(cell);
-    wrap.append(canvas, pinBox, showBox, cellBox, row);
-    const across = make("div", "course-heatmap-across", { "aria-hidden": "true" });
-    const down = make("div", "course-heatmap-down", { "aria-hidden": "true" });
-    if (labelled) {
-      for (const key of keys) across.append(make("span", "", { style: `width:${side}px` }, key));
-      for (const query of queries)
-        down.append(make("span", "", { style: `height:${side}px;line-height:${side}px` }, query));
-    } else {
-      across.append(make("span", "", {}, `keys 0 to ${m - 1} →`));
-      down.append(make("span", "", {}, `queries 0 to ${n - 1} ↓`));
-    }
-    frameBox.append(make("div"), across, down, wrap);
-
-    const place = (event) => {
-      const box = canvas.getBoundingClientRect();
-      return [
-        clamp(Math.floor((event.clientY - box.top) / side), n),
-        clamp(Math.floor((event.clientX - box.left) / side), m),
-      ];
-    };
-    wrap.addEventListener("pointermove", (event) => point(...place(event)));
-    wrap.addEventListener("pointerleave", () => point(null, null));
-    wrap.addEventListener("click", (event) => {
-      moveTo(...place(event));
-      pin(cursor[0]);
-    });
-    wrap.addEventListener("focus", () => {
-      focused = true;
-      show();
-    });
-    wrap.addEventListener("blur", () => {
-      focused = false;
-      show();
-    });
-    wrap.addEventListener("keydown", press);
-    return {
-      node: frameBox,
-      focus: (r, c) => {
-        cursor = [r, c];
-        wrap.focus({ preventScroll: true });
-        live.textContent = sentence(r, c);
-        show();
-      },
-      paint: () => {
-        for (let i = 0; i < n * m; i++) {
-          const at = 3 * frame.levels[i];
-          image.data[4 * i] = ramp.parts[at];
-          image.data[4 * i + 1] = ramp.parts[at + 1];
-          image.data[4 * i + 2] = ramp.parts[at + 2];
-          image.data[4 * i + 3] = frame.marks[i] === "b" ? 0 : 255; // the hatching lies behind
-          if (frame.marks[i] === "l") image.data.set(leak, 4 * i);
-        }
-        context.putImageData(image, 0, 0);
-      },
-      mark: (shown, pinned) => {
-        showBox.style.transform = `translateY(${shown * side}px)`;
-        pinBox.hidden = pinned === null;
-        pinBox.style.transform = `translateY(${pinned * side}px)`;
-        cellBox.hidden = !focused;
-        cellBox.style.transform = `translate(${cursor[1] * side}px, ${cursor[0] * side}px)`;
-        row.setAttribute("aria-rowindex", cursor[0] + 1);
-        row.setAttribute("aria-selected", cursor[0] === pinned);
-        cell.setAttribute("aria-colindex", cursor[1] + 1);
-        cell.textContent = sentence(...cursor);
-      },
-    };
+  // b blocked, l blocked but not 0; nothing without a mask
+  mark(r, c) {
+    return this.frame.marks[r * this.m + c];
   }
 
-  // ---- one row's distribution; every line has its place, so that it does not move from row to row
-  function sidePanel() {
-    const node = make("div", "course-heatmap-side");
-    const state = make("div", "course-heatmap-state");
-    const caption = [make("div", "course-heatmap-caption"), make("div", "course-heatmap-caption")];
-    const strip = layout.listed
-      ? null
-      : make("canvas", "course-heatmap-strip", { width: m, height: 48, "aria-hidden": "true" });
-    const table = make("table", "course-heatmap-bars", { "aria-label": "weights of the row" });
-    const bars = Array.from({ length: layout.bars }, () => {
-      const row = table.insertRow();
-      const name = make(layout.listed ? "th" : "td", "course-heatmap-name", layout.listed ? { scope: "row" } : {});
-      const track = make("td", "course-heatmap-track");
-      const bar = make("div", "course-heatmap-bar");
-      const value = make("td", "course-heatmap-number");
-      track.append(bar);
-      row.append(name, value, track);
-      return { name, bar, value, row };
-    });
-    if (layout.listed)
-      bars.forEach((bar, c) => {
-        bar.name.textContent = bar.name.title = keys[c];
-      });
-    const reading = make("div", "course-heatmap-reading");
-    node.append(state, ...caption);
-    const scale = make("div", "course-heatmap-scale");
-    if (strip) node.append(scale, strip);
-    node.append(table, reading);
-    const pen = strip?.getContext("2d");
-    return {
-      node,
-      paint: (r, pinned, at) => {
-        state.textContent = `row ${r}${r === pinned ? ", pinned" : ""}`;
-        state.classList.toggle("course-heatmap-pinned", r === pinned);
-        caption[0].textContent = frame.captions[r][0];
-        caption[1].textContent = frame.captions[r][1] ?? "";
-        reading.textContent = at === null ? "" : sentence(r, at);
-        node.dataset.row = r;
-        const top = frame.largest.length / n;
-        if (pen) {
-          const most = Math.max(1, frame.levels[r * m + frame.largest[r * top]]);
-          scale.textContent = `all ${m} keys; the tallest is ${number(r, frame.largest[r * top])}`;
-          pen.clearRect(0, 0, m, 48);
-          const { "--course-query": own, "--course-key": leaking } = model.get("_palette");
-          for (let c = 0; c < m; c++) {
-            pen.fillStyle = mark(r, c) === "l" ? leaking : own;
-            const height = (frame.levels[r * m + c] * 48) / most;
-            pen.fillRect(c, 48 - height, 1, height);
-          }
-        }
-        bars.forEach(({ name, bar, value, row }, i) => {
-          const c = layout.listed ? i : frame.largest[r * top + i];
-          const marked = mark(r, c) ?? "";
-          if (!layout.listed) name.textContent = keys[c];
-          bar.style.transform = `scaleX(${frame.levels[r * m + c] / 255})`;
-          bar.dataset.mark = marked;
-          value.textContent = marked === "b" ? "–" : number(r, c);
-          row.classList.toggle("course-heatmap-largest", c === frame.largest[r * top]);
-        });
-      },
-    };
+  number(r, c) {
+    return (this.frame.thousandths[r * this.m + c] / 1000).toFixed(3);
   }
 
-  function blockedLegend() {
+  said(r, c) {
+    return { b: "blocked", l: `${this.number(r, c)}, though blocked` }[this.mark(r, c)] ?? this.number(r, c);
+  }
+
+  sentence(r, c) {
+    return `query ${this.queries[r]}, key ${this.keys[c]}: ${this.said(r, c)}`;
+  }
+
+  blockedLegend() {
     const node = make("div", "course-legend course-heatmap-legend");
     const items = {};
     for (const [name, text] of [
@@ -304,67 +91,363 @@ function render({ model, el }) {
     return {
       node,
       show: () => {
-        node.hidden = !frame.marks;
-        items.l.hidden = !frame.marks.includes("l");
+        node.hidden = !this.frame.marks;
+        items.l.hidden = !this.frame.marks.includes("l");
       },
     };
   }
 
-  function show() {
-    const pinned = model.get("row") ?? null;
-    const shown = hover ?? (focused ? cursor[0] : (pinned ?? last)); // at first the last row, then the one looked at last
-    last = shown;
-    const at = hover !== null ? column : focused ? cursor[1] : null;
-    grid.mark(shown, pinned, at);
-    panel.paint(shown, pinned, at);
+  show() {
+    const pinned = this.model.get("row") ?? null;
+    const shown = this.hover ?? (this.focused ? this.cursor[0] : (pinned ?? this.last)); // at first the last row, then the one looked at last
+    this.last = shown;
+    const at = this.hover !== null ? this.column : this.focused ? this.cursor[1] : null;
+    this.grid.mark(shown, pinned, at);
+    this.panel.paint(shown, pinned, at);
   }
-  function point(r, c) {
-    if (r === hover && c === column) return;
-    [hover, column] = [r, c];
-    show();
+
+  point(r, c) {
+    if (r === this.hover && c === this.column) return;
+    [this.hover, this.column] = [r, c];
+    this.show();
   }
-  function pin(r) {
-    model.set("row", r === model.get("row") ? null : r);
-    model.save_changes();
+
+  pin(r) {
+    this.model.set("row", r === this.model.get("row") ? null : r);
+    this.model.save_changes();
   }
-  function moveTo(r, c) {
-    grid.focus(clamp(r, n), clamp(c, m));
+
+  moveTo(r, c) {
+    this.grid.focus(clamp(r, this.n), clamp(c, this.m));
   }
-  function press(event) {
+
+  press(event) {
     if (event.altKey || event.metaKey || event.shiftKey) return;
-    const [r, c] = cursor;
+    const [r, c] = this.cursor;
     const page = 8;
     const target = event.ctrlKey
-      ? { Home: [0, 0], End: [n - 1, m - 1] }[event.key]
+      ? { Home: [0, 0], End: [this.n - 1, this.m - 1] }[event.key]
       : {
           ArrowDown: [r + 1, c],
           ArrowUp: [r - 1, c],
           ArrowRight: [r, c + 1],
           ArrowLeft: [r, c - 1],
           Home: [r, 0],
-          End: [r, m - 1],
+          End: [r, this.m - 1],
           PageDown: [r + page, c],
           PageUp: [r - page, c],
         }[event.key];
     if (target) {
-      hover = column = null;
-      moveTo(...target);
-    } else if (!event.ctrlKey && (event.key === "Enter" || event.key === " ")) pin(r);
-    else if (event.key === "Escape" && model.get("row") !== null) pin(model.get("row"));
+      this.hover = this.column = null;
+      this.moveTo(...target);
+    } else if (!event.ctrlKey && (event.key === "Enter" || event.key === " ")) this.pin(r);
+    else if (event.key === "Escape" && this.model.get("row") !== null) this.pin(this.model.get("row"));
     else return;
     keepKey(event);
   }
 
-  const redraw = () => {
-    read();
-    grid.paint();
-    legend.show();
-    show();
-  };
-  const retitle = () => {
-    title.textContent = model.get("title");
-  };
-  return listen(model, { _frame: redraw, row: show, title: retitle });
+  redraw() {
+    this.read();
+    this.grid.paint();
+    this.legend.show();
+    this.show();
+  }
+
+  retitle() {
+    this.title.textContent = this.model.get("title");
+  }
+
+  remove() {
+    this.stopListening();
+  }
+}
+
+// ---- one row's distribution; every line has its place, so that it does not move from row to row
+class SidePanel {
+  constructor(heatmap) {
+    this.heatmap = heatmap;
+    this.node = make("div", "course-heatmap-side");
+    this.state = make("div", "course-heatmap-state");
+    this.caption = [make("div", "course-heatmap-caption"), make("div", "course-heatmap-caption")];
+    const strip = this.heatmap.layout.listed
+      ? null
+      : make("canvas", "course-heatmap-strip", { width: this.heatmap.m, height: 48, "aria-hidden": "true" });
+    const table = make("table", "course-heatmap-bars", { "aria-label": "weights of the row" });
+    this.bars = Array.from({ length: this.heatmap.layout.bars }, () => {
+      const row = table.insertRow();
+      const name = make(
+        this.heatmap.layout.listed ? "th" : "td",
+        "course-heatmap-name",
+        this.heatmap.layout.listed ? { scope: "row" } : {},
+      );
+      const track = make("td", "course-heatmap-track");
+      const bar = make("div", "course-heatmap-bar");
+      const value = make("td", "course-heatmap-number");
+      track.append(bar);
+      row.append(name, value, track);
+      return { name, bar, value, row };
+    });
+    if (this.heatmap.layout.listed)
+      this.bars.forEach((bar, c) => {
+        bar.name.textContent = bar.name.title = this.heatmap.keys[c];
+      });
+    this.reading = make("div", "course-heatmap-reading");
+    this.node.append(this.state, ...this.caption);
+    this.scale = make("div", "course-heatmap-scale");
+    if (strip) this.node.append(this.scale, strip);
+    this.node.append(table, this.reading);
+    this.pen = strip?.getContext("2d");
+  }
+
+  paint(r, pinned, at) {
+    this.state.textContent = `row ${r}${r === pinned ? ", pinned" : ""}`;
+    this.state.classList.toggle("course-heatmap-pinned", r === pinned);
+    this.caption[0].textContent = this.heatmap.frame.captions[r][0];
+    this.caption[1].textContent = this.heatmap.frame.captions[r][1] ?? "";
+    this.reading.textContent = at === null ? "" : this.heatmap.sentence(r, at);
+    this.node.dataset.row = r;
+    const top = this.heatmap.frame.largest.length / this.heatmap.n;
+    if (this.pen) {
+      const most = Math.max(1, this.heatmap.frame.levels[r * this.heatmap.m + this.heatmap.frame.largest[r * top]]);
+      this.scale.textContent = `all ${this.heatmap.m} keys; the tallest is ${this.heatmap.number(r, this.heatmap.frame.largest[r * top])}`;
+      this.pen.clearRect(0, 0, this.heatmap.m, 48);
+      const { "--course-query": own, "--course-key": leaking } = this.heatmap.model.get("_palette");
+      for (let c = 0; c < this.heatmap.m; c++) {
+        this.pen.fillStyle = this.heatmap.mark(r, c) === "l" ? leaking : own;
+        const height = (this.heatmap.frame.levels[r * this.heatmap.m + c] * 48) / most;
+        this.pen.fillRect(c, 48 - height, 1, height);
+      }
+    }
+    this.bars.forEach(({ name, bar, value, row }, i) => {
+      const c = this.heatmap.layout.listed ? i : this.heatmap.frame.largest[r * top + i];
+      const marked = this.heatmap.mark(r, c) ?? "";
+      if (!this.heatmap.layout.listed) name.textContent = this.heatmap.keys[c];
+      bar.style.transform = `scaleX(${this.heatmap.frame.levels[r * this.heatmap.m + c] / 255})`;
+      bar.dataset.mark = marked;
+      value.textContent = marked === "b" ? "–" : this.heatmap.number(r, c);
+      row.classList.toggle("course-heatmap-largest", c === this.heatmap.frame.largest[r * top]);
+    });
+  }
+}
+
+// ---- above 400 cells: one canvas, drawn when the weights change; highlights are boxes moved above it
+class CanvasGrid {
+  constructor(heatmap) {
+    this.heatmap = heatmap;
+    this.side = Math.max(3, Math.min(18, Math.floor(512 / Math.max(this.heatmap.n, this.heatmap.m))));
+    this.labelled = this.side >= 11;
+    this.node = make("div", this.labelled ? "course-heatmap-axes course-heatmap-labelled" : "course-heatmap-axes");
+    this.wrap = make("div", "course-heatmap-canvas", {
+      role: "grid",
+      tabindex: 0,
+      "aria-labelledby": `${this.heatmap.uid}-title`,
+      "aria-readonly": "true",
+      "aria-rowcount": this.heatmap.n,
+      "aria-colcount": this.heatmap.m,
+      "aria-activedescendant": `${this.heatmap.uid}-cell`,
+    });
+    this.drawCanvas();
+    this.drawBoxes();
+    this.wrap.append(this.canvas, this.pinBox, this.showBox, this.cellBox, this.row);
+    this.drawAxes();
+    this.bindPointerAndKeys();
+  }
+
+  drawCanvas() {
+    this.canvas = make("canvas", "course-ramp", {
+      width: this.heatmap.m,
+      height: this.heatmap.n,
+      "aria-hidden": "true",
+    });
+    this.canvas.style.width = this.wrap.style.width = `${this.heatmap.m * this.side}px`;
+    this.canvas.style.height = this.wrap.style.height = `${this.heatmap.n * this.side}px`;
+    this.context = this.canvas.getContext("2d");
+    this.image = this.context.createImageData(this.heatmap.m, this.heatmap.n);
+    this.leak = [1, 3, 5].map((at) =>
+      parseInt(this.heatmap.model.get("_palette")["--course-key"].slice(at, at + 2), 16),
+    );
+  }
+
+  drawBoxes() {
+    this.pinBox = make("div", "course-heatmap-box course-heatmap-pin");
+    this.showBox = make("div", "course-heatmap-box course-heatmap-show");
+    this.cellBox = make("div", "course-heatmap-box course-heatmap-cell");
+    for (const box of [this.pinBox, this.showBox]) {
+      box.style.width = `${this.heatmap.m * this.side}px`;
+      box.style.height = `${this.side}px`;
+    }
+    this.cellBox.style.width = this.cellBox.style.height = `${this.side}px`;
+    // Assistive technology gets the current row of the grid, as in a grid that is scrolled.
+    this.row = make("div", "course-live", { role: "row" });
+    this.cell = make("div", "", { role: "gridcell", id: `${this.heatmap.uid}-cell` });
+    this.row.append(this.cell);
+  }
+
+  drawAxes() {
+    const across = make("div", "course-heatmap-across", { "aria-hidden": "true" });
+    const down = make("div", "course-heatmap-down", { "aria-hidden": "true" });
+    if (this.labelled) {
+      for (const key of this.heatmap.keys) across.append(make("span", "", { style: `width:${this.side}px` }, key));
+      for (const query of this.heatmap.queries)
+        down.append(make("span", "", { style: `height:${this.side}px;line-height:${this.side}px` }, query));
+    } else {
+      across.append(make("span", "", {}, `keys 0 to ${this.heatmap.m - 1} →`));
+      down.append(make("span", "", {}, `queries 0 to ${this.heatmap.n - 1} ↓`));
+    }
+    this.node.append(make("div"), across, down, this.wrap);
+  }
+
+  bindPointerAndKeys() {
+    this.wrap.addEventListener("pointermove", (event) => this.heatmap.point(...this.place(event)));
+    this.wrap.addEventListener("pointerleave", () => this.heatmap.point(null, null));
+    this.wrap.addEventListener("click", (event) => {
+      this.heatmap.moveTo(...this.place(event));
+      this.heatmap.pin(this.heatmap.cursor[0]);
+    });
+    this.wrap.addEventListener("focus", () => {
+      this.heatmap.focused = true;
+      this.heatmap.show();
+    });
+    this.wrap.addEventListener("blur", () => {
+      this.heatmap.focused = false;
+      this.heatmap.show();
+    });
+    this.wrap.addEventListener("keydown", (event) => this.heatmap.press(event));
+  }
+
+  place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return [
+      clamp(Math.floor((event.clientY - box.top) / this.side), this.heatmap.n),
+      clamp(Math.floor((event.clientX - box.left) / this.side), this.heatmap.m),
+    ];
+  }
+
+  focus(r, c) {
+    this.heatmap.cursor = [r, c];
+    this.wrap.focus({ preventScroll: true });
+    this.heatmap.live.textContent = this.heatmap.sentence(r, c);
+    this.heatmap.show();
+  }
+
+  paint() {
+    for (let i = 0; i < this.heatmap.n * this.heatmap.m; i++) {
+      const at = 3 * this.heatmap.frame.levels[i];
+      this.image.data[4 * i] = this.heatmap.ramp.parts[at];
+      this.image.data[4 * i + 1] = this.heatmap.ramp.parts[at + 1];
+      this.image.data[4 * i + 2] = this.heatmap.ramp.parts[at + 2];
+      this.image.data[4 * i + 3] = this.heatmap.frame.marks[i] === "b" ? 0 : 255; // the hatching lies behind
+      if (this.heatmap.frame.marks[i] === "l") this.image.data.set(this.leak, 4 * i);
+    }
+    this.context.putImageData(this.image, 0, 0);
+  }
+
+  mark(shown, pinned) {
+    this.showBox.style.transform = `translateY(${shown * this.side}px)`;
+    this.pinBox.hidden = pinned === null;
+    this.pinBox.style.transform = `translateY(${pinned * this.side}px)`;
+    this.cellBox.hidden = !this.heatmap.focused;
+    this.cellBox.style.transform = `translate(${this.heatmap.cursor[1] * this.side}px, ${this.heatmap.cursor[0] * this.side}px)`;
+    this.row.setAttribute("aria-rowindex", this.heatmap.cursor[0] + 1);
+    this.row.setAttribute("aria-selected", this.heatmap.cursor[0] === pinned);
+    this.cell.setAttribute("aria-colindex", this.heatmap.cursor[1] + 1);
+    this.cell.textContent = this.heatmap.sentence(...this.heatmap.cursor);
+  }
+}
+
+// ---- up to 400 cells: a table that is a real ARIA grid
+class TableGrid {
+  constructor(heatmap) {
+    this.heatmap = heatmap;
+    this.node = makeScroll("course-heatmap-scroll");
+    this.table = make("table", "course-heatmap-table", {
+      role: "grid",
+      "aria-labelledby": `${this.heatmap.uid}-title`,
+      "aria-readonly": "true",
+    });
+    this.node.append(this.table);
+    const head = this.table.createTHead().insertRow();
+    this.cells = [];
+    this.rows = [];
+    head.append(make("th", "course-heatmap-corner", {}, "query ↓ key →"));
+    this.heads = this.heatmap.keys.map((key) => make("th", "", { scope: "col", title: key }, key));
+    head.append(...this.heads);
+    const body = this.table.createTBody();
+    this.heatmap.queries.forEach((query, r) => {
+      const row = body.insertRow();
+      row.dataset.row = r;
+      this.rows.push(row);
+      row.append(make("th", "", { scope: "row", title: query }, query));
+      this.heatmap.keys.forEach((_, c) => {
+        const cell = make("td", "", { role: "gridcell", tabindex: -1, "data-row": r, "data-column": c });
+        this.cells.push(cell);
+        row.append(cell);
+      });
+    });
+    this.cells[0].tabIndex = 0;
+    this.bindPointerAndKeys();
+  }
+
+  bindPointerAndKeys() {
+    this.table.addEventListener("pointermove", (event) => {
+      const row = place(event);
+      const cell = event.target.closest("td[data-column]");
+      this.heatmap.point(row ? +row.dataset.row : null, cell ? +cell.dataset.column : null);
+    });
+    this.table.addEventListener("pointerleave", () => this.heatmap.point(null, null));
+    this.table.addEventListener("click", (event) => {
+      const row = place(event);
+      const cell = event.target.closest("td[data-column]");
+      if (!row) return;
+      this.heatmap.moveTo(+row.dataset.row, cell ? +cell.dataset.column : 0);
+      this.heatmap.pin(+row.dataset.row);
+    });
+    this.table.addEventListener("focusin", (event) => {
+      if (event.target.dataset.column === undefined) return;
+      this.cells[this.heatmap.cursor[0] * this.heatmap.m + this.heatmap.cursor[1]].tabIndex = -1;
+      this.heatmap.cursor = [+event.target.dataset.row, +event.target.dataset.column];
+      event.target.tabIndex = 0;
+      this.heatmap.focused = true;
+      this.heatmap.show();
+    });
+    this.table.addEventListener("focusout", () => {
+      this.heatmap.focused = false;
+      this.heatmap.show();
+    });
+    this.table.addEventListener("keydown", (event) => this.heatmap.press(event));
+  }
+
+  focus(r, c) {
+    return this.cells[r * this.heatmap.m + c].focus({ preventScroll: false });
+  }
+
+  paint() {
+    this.cells.forEach((cell, i) => {
+      const blocked = this.heatmap.frame.marks[i] === "b";
+      cell.dataset.mark = this.heatmap.frame.marks[i] ?? "";
+      cell.style.backgroundColor = blocked ? "" : this.heatmap.ramp.colour(this.heatmap.frame.levels[i]);
+      cell.style.color = blocked ? "" : this.heatmap.ramp.ink(this.heatmap.frame.levels[i]);
+      cell.textContent = this.heatmap.frame.short[i];
+      if ("bl".includes(this.heatmap.frame.marks[i] ?? "-"))
+        cell.setAttribute("aria-label", this.heatmap.said(Math.floor(i / this.heatmap.m), i % this.heatmap.m));
+      else cell.removeAttribute("aria-label");
+    });
+  }
+
+  mark(shown, pinned, at) {
+    this.rows.forEach((row, r) => {
+      row.classList.toggle("course-heatmap-shown", r === shown);
+      row.setAttribute("aria-selected", r === pinned);
+    });
+    this.heads.forEach((head, c) => head.classList.toggle("course-heatmap-shown", c === at));
+  }
+}
+
+const place = (event) => event.target.closest("tr[data-row]");
+
+function render(options) {
+  const heatmap = new HeatmapView(options);
+  return () => heatmap.remove();
 }
 
 export default { render };
