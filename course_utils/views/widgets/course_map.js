@@ -7,74 +7,85 @@ const SAVING = 1500;
 const ANSWER = 5000; // milliseconds
 const SAVED = "Saving.";
 
-function render({ model, el }) {
-  const root = makeRoot(model, "course-map", { role: "group", "aria-label": "course map" });
-  const told = make("div", "course-map-told", { role: "status" });
-  const list = make("ol", "course-map-days");
-  const again = make("button", "course-map-again", { type: "button" }, "Read grades and guesses again");
-  const head = make("div", "course-map-head");
-  again.addEventListener("click", () => {
-    model.set("_asked", model.get("_asked") + 1);
-    model.save_changes();
-  });
-  // JupyterLab saves what is open, by the attribute; grading begins when that has had its time.
-  const grade = make(
-    "button",
-    "course-map-grade",
-    { type: "button", "data-commandlinker-command": "docmanager:save-all", "data-commandlinker-args": "{}" },
-    "Save and grade",
-  );
-  grade.addEventListener("click", () => {
-    if (grade.getAttribute("aria-disabled") === "true") return;
-    grade.setAttribute("aria-disabled", "true");
-    busy.textContent = SAVED;
-    setTimeout(() => {
-      model.set("_gradings", model.get("_gradings") + 1);
+class ProgressMapView {
+  constructor({ model, el }) {
+    this.model = model;
+    const root = makeRoot(model, "course-map", { role: "group", "aria-label": "course map" });
+    this.told = make("div", "course-map-told", { role: "status" });
+    this.list = make("ol", "course-map-days");
+    this.again = make("button", "course-map-again", { type: "button" }, "Read grades and guesses again");
+    const head = make("div", "course-map-head");
+    this.again.addEventListener("click", () => {
+      model.set("_asked", model.get("_asked") + 1);
       model.save_changes();
+    });
+    // JupyterLab saves what is open, by the attribute; grading begins when that has had its time.
+    this.grade = make(
+      "button",
+      "course-map-grade",
+      { type: "button", "data-commandlinker-command": "docmanager:save-all", "data-commandlinker-args": "{}" },
+      "Save and grade",
+    );
+    this.grade.addEventListener("click", () => {
+      if (this.grade.getAttribute("aria-disabled") === "true") return;
+      this.grade.setAttribute("aria-disabled", "true");
+      this.busy.textContent = SAVED;
       setTimeout(() => {
-        if (busy.textContent !== SAVED) return;
-        showGrading();
-        busy.textContent = "Nothing answers. Run the cell of this map, then press again.";
-      }, ANSWER);
-    }, SAVING);
-  });
-  const busy = make("div", "course-map-busy", { role: "status" });
-  const buttons = make("div", "course-map-buttons");
-  function showGrading() {
-    const text = model.get("_grading");
-    busy.textContent = text;
-    grade.setAttribute("aria-disabled", String(text !== ""));
+        model.set("_gradings", model.get("_gradings") + 1);
+        model.save_changes();
+        setTimeout(() => {
+          if (this.busy.textContent !== SAVED) return;
+          this.showGrading();
+          this.busy.textContent = "Nothing answers. Run the cell of this map, then press again.";
+        }, ANSWER);
+      }, SAVING);
+    });
+    this.busy = make("div", "course-map-busy", { role: "status" });
+    const buttons = make("div", "course-map-buttons");
+    keepKeys(root, presses);
+    buttons.append(this.grade, this.again);
+    head.append(this.told, buttons, this.busy);
+    root.append(head, this.list);
+    el.append(root);
+    this.stop = model.alone ? hearGuesses(() => this.show()) : () => {};
+    this.stopListening = listen(model, { _shown: () => this.show(), _grading: () => this.showGrading() });
+    this.show();
+    this.showGrading();
   }
-  keepKeys(root, presses);
-  buttons.append(grade, again);
-  head.append(told, buttons, busy);
-  root.append(head, list);
-  el.append(root);
 
-  function show() {
-    const { told: lines, cards, home, grades } = model.get("_shown");
+  showGrading() {
+    const text = this.model.get("_grading");
+    this.busy.textContent = text;
+    this.grade.setAttribute("aria-disabled", String(text !== ""));
+  }
+
+  show() {
+    const { told: lines, cards, home, grades } = this.model.get("_shown");
     const toFile = (kind, name, file) =>
-      model.alone ? toPage(model, kind, name, file) : link(kind, name, inLab(file, home));
-    grade.hidden = !grades;
-    again.hidden = Boolean(model.alone);
-    const days = model.alone ? Object.keys(readGuesses()) : [];
+      this.model.alone ? toPage(this.model, kind, name, file) : link(kind, name, inLab(file, home));
+    this.grade.hidden = !grades;
+    this.again.hidden = Boolean(this.model.alone);
+    const days = this.model.alone ? Object.keys(readGuesses()) : [];
     const kept = days.flatMap(guessesOf);
     const all = kept.length ? [...lines, `Your guesses in this browser: ${summedUp(kept).join(" ")}`] : lines;
-    if (told.textContent !== all.join("")) told.replaceChildren(...all.map((line) => make("div", "", {}, line)));
-    const focused = [...list.querySelectorAll("a")].indexOf(document.activeElement);
-    const said = ({ name }) => (model.alone ? inALine(guessesOf(name.split(" ")[1])) : "");
+    if (this.told.textContent !== all.join(""))
+      this.told.replaceChildren(...all.map((line) => make("div", "", {}, line)));
+    const focused = [...this.list.querySelectorAll("a")].indexOf(document.activeElement);
+    const said = ({ name }) => (this.model.alone ? inALine(guessesOf(name.split(" ")[1])) : "");
     const shown = cards.map((each) => ({ ...each, lines: [...each.lines, said(each)].filter(Boolean) }));
-    list.replaceChildren(...shown.map((each) => card(each, toFile)));
-    if (focused >= 0) list.querySelectorAll("a")[focused]?.focus();
+    this.list.replaceChildren(...shown.map((each) => card(each, toFile)));
+    if (focused >= 0) this.list.querySelectorAll("a")[focused]?.focus();
   }
-  const stop = model.alone ? hearGuesses(show) : () => {};
-  const stopListening = listen(model, { _shown: show, _grading: showGrading });
-  show();
-  showGrading();
-  return () => {
-    stop();
-    stopListening();
-  };
+
+  remove() {
+    this.stop();
+    this.stopListening();
+  }
+}
+
+function render(options) {
+  const map = new ProgressMapView(options);
+  return () => map.remove();
 }
 
 function card({ name, title, planned, part, lines, next, links }, toFile) {

@@ -19,123 +19,171 @@ const TRY = /^Try\b/; // what to do with the widget that is veiled
 const BEGUN = /^[-−]?[\d.,]*(\de[-+−]?\d*)?$/i; // a number, or the beginning of one
 const CLOSE = 14; // pixels on either side of a place in which its point follows the pointer
 
-function render({ model, el }) {
-  const posed = model.get("_posed");
-  const uid = newId("course-guess");
-  const log = posed.scale === "log";
-  const unit = posed.unit && posed.unit !== "%" ? ` ${posed.unit}` : posed.unit;
-  const written = (value) => `${brief(value)}${unit}`;
-  const root = makeRoot(model, "course-guess", { role: "group", "aria-labelledby": `${uid}-asked` });
-  const body = make("div", "course-guess-body");
-  const foot = make("div", "course-guess-foot");
-  const take = make("button", "course-guess-take", { type: "button" }, "Guess");
-  const again = make("button", "", { type: "button" }, "Guess again");
-  const lift = make("button", "course-guess-lift", { type: "button" }, "Show without a guess");
-  const hint = make("span", "course-guess-hint", { id: `${uid}-how` }, HOW[posed.kind]);
-  const told = make("div", "course-guess-told", { role: "status" });
-  const kept = make("div", "course-guess-kept");
-  root.append(makeSet("div", "course-guess-asked", { id: `${uid}-asked` }, posed.question), body, foot, told, kept);
-  foot.append(take, again, lift, hint);
-  el.append(root);
+class GuessView {
+  constructor({ model, el }) {
+    this.model = model;
+    this.posed = model.get("_posed");
+    this.uid = newId("course-guess");
+    this.log = this.posed.scale === "log";
+    this.unit = this.posed.unit && this.posed.unit !== "%" ? ` ${this.posed.unit}` : this.posed.unit;
+    this.root = makeRoot(model, "course-guess", { role: "group", "aria-labelledby": `${this.uid}-asked` });
+    this.body = make("div", "course-guess-body");
+    const foot = make("div", "course-guess-foot");
+    this.take = make("button", "course-guess-take", { type: "button" }, "Guess");
+    this.again = make("button", "", { type: "button" }, "Guess again");
+    this.lift = make("button", "course-guess-lift", { type: "button" }, "Show without a guess");
+    this.hint = make("span", "course-guess-hint", { id: `${this.uid}-how` }, HOW[this.posed.kind]);
+    this.told = make("div", "course-guess-told", { role: "status" });
+    this.kept = make("div", "course-guess-kept");
+    this.root.append(
+      makeSet("div", "course-guess-asked", { id: `${this.uid}-asked` }, this.posed.question),
+      this.body,
+      foot,
+      this.told,
+      this.kept,
+    );
+    foot.append(this.take, this.again, this.lift, this.hint);
+    el.append(this.root);
+    this.drawPart();
+    this.bindButtons();
+    this.stopListening = listen(model, {
+      guess: () => this.show(),
+      first: () => this.show(),
+      draft: () => this.show(),
+      _kept: () => this.say(),
+    });
+    this.stop = model.alone ? keepHere(model) : () => {};
+    this.show();
+    requestAnimationFrame(() => this.veilAnswer(!model.get("guess").length)); // the cell is there now
+    this.say();
+    model.set("_asked", model.get("_asked") + 1); // with a kernel: what was guessed before
+    model.save_changes();
+  }
 
-  const toPlace = (value) =>
-    log
-      ? Math.log(value / posed.low) / Math.log(posed.high / posed.low)
-      : (value - posed.low) / (posed.high - posed.low);
-  const toValue = (place) => {
-    const exact = log ? posed.low * (posed.high / posed.low) ** place : posed.low + place * (posed.high - posed.low);
-    const decimals = Math.max(0, Math.min(12, 3 - Math.ceil(Math.log10(posed.high - posed.low))));
-    const round = log ? Number(exact.toPrecision(3)) : Number(exact.toFixed(decimals));
-    return Math.min(posed.high, Math.max(posed.low, round));
-  };
-  const shared = { model, posed, uid, root, written, toPlace, toValue, change };
-  const part = { number: numberPart, choice: choicePart, curve: curvePart }[posed.kind](shared);
-  body.append(part.node);
+  // The part of its kind, which takes the guess and shows it beside what was computed.
+  drawPart() {
+    const shared = {
+      model: this.model,
+      posed: this.posed,
+      uid: this.uid,
+      root: this.root,
+      written: (value) => this.written(value),
+      toPlace: (value) => this.toPlace(value),
+      toValue: (place) => this.toValue(place),
+      change: (draft, settled) => this.change(draft, settled),
+    };
+    this.part = new { number: NumberPart, choice: ChoicePart, curve: CurvePart }[this.posed.kind](shared);
+    this.body.append(this.part.node);
+  }
+
+  bindButtons() {
+    this.take.addEventListener("click", () => {
+      const draft = this.part.read?.() ?? this.model.get("draft");
+      if (draft.some((value) => value === null)) return this.part.focus();
+      if (!this.model.get("first").length) this.model.set("first", draft);
+      this.model.set("guess", draft);
+      this.model.save_changes();
+      this.again.focus({ preventScroll: true });
+    });
+    this.cover = makeRoot(this.model, "course-guess-cover", {});
+    const toGuess = make("button", "", { type: "button" }, "Guess above to see this");
+    this.cover.append(toGuess);
+    toGuess.addEventListener("click", () => {
+      this.root.scrollIntoView({ block: "center" });
+      this.part.focus();
+    });
+    this.veiled = null;
+    this.lifted = false;
+    this.lift.addEventListener("click", () => {
+      this.lifted = true;
+      this.veilAnswer(false);
+    });
+    this.again.addEventListener("click", () => {
+      this.model.set("guess", []);
+      this.model.save_changes();
+      this.part.focus();
+    });
+    const moves = /^(Arrow|Home|End|Page)/;
+    keepKeys(this.root, (event) => presses(event) || moves.test(event.key) || event.target.type === "text");
+  }
+
+  written(value) {
+    return `${brief(value)}${this.unit}`;
+  }
+
+  toPlace(value) {
+    return this.log
+      ? Math.log(value / this.posed.low) / Math.log(this.posed.high / this.posed.low)
+      : (value - this.posed.low) / (this.posed.high - this.posed.low);
+  }
+
+  toValue(place) {
+    const exact = this.log
+      ? this.posed.low * (this.posed.high / this.posed.low) ** place
+      : this.posed.low + place * (this.posed.high - this.posed.low);
+    const decimals = Math.max(0, Math.min(12, 3 - Math.ceil(Math.log10(this.posed.high - this.posed.low))));
+    const round = this.log ? Number(exact.toPrecision(3)) : Number(exact.toFixed(decimals));
+    return Math.min(this.posed.high, Math.max(this.posed.low, round));
+  }
 
   // What is being guessed is sent when a hand lets go, never while it moves.
-  function change(draft, settled = true) {
-    ready(draft);
+  change(draft, settled = true) {
+    this.ready(draft);
     if (settled) {
-      model.set("draft", draft);
-      model.save_changes();
+      this.model.set("draft", draft);
+      this.model.save_changes();
     }
   }
-  function ready(draft) {
-    const open = draft.filter((value) => value === null).length;
-    take.setAttribute("aria-disabled", String(open > 0));
-    const some = `${open} ${open === 1 ? "place" : "places"} left.`;
-    hint.textContent = open && open < draft.length ? some : HOW[posed.kind];
-  }
-  take.addEventListener("click", () => {
-    const draft = part.read?.() ?? model.get("draft");
-    if (draft.some((value) => value === null)) return part.focus();
-    if (!model.get("first").length) model.set("first", draft);
-    model.set("guess", draft);
-    model.save_changes();
-    again.focus({ preventScroll: true });
-  });
-  const cover = makeRoot(model, "course-guess-cover", {});
-  const toGuess = make("button", "", { type: "button" }, "Guess above to see this");
-  cover.append(toGuess);
-  toGuess.addEventListener("click", () => {
-    root.scrollIntoView({ block: "center" });
-    part.focus();
-  });
-  let veiled = null;
-  let lifted = false;
-  lift.addEventListener("click", () => {
-    lifted = true;
-    veilAnswer(false);
-  });
-  function veilAnswer(is) {
-    if (is && !lifted) veiled ??= veil(root, cover);
-    else if (veiled) {
-      veiled();
-      veiled = null;
-    }
-    lift.hidden = !veiled;
-  }
-  again.addEventListener("click", () => {
-    model.set("guess", []);
-    model.save_changes();
-    part.focus();
-  });
-  const moves = /^(Arrow|Home|End|Page)/;
-  keepKeys(root, (event) => presses(event) || moves.test(event.key) || event.target.type === "text");
 
-  function show() {
-    const guess = model.get("guess");
-    const first = model.get("first");
+  ready(draft) {
+    const open = draft.filter((value) => value === null).length;
+    this.take.setAttribute("aria-disabled", String(open > 0));
+    const some = `${open} ${open === 1 ? "place" : "places"} left.`;
+    this.hint.textContent = open && open < draft.length ? some : HOW[this.posed.kind];
+  }
+
+  veilAnswer(is) {
+    if (is && !this.lifted) this.veiled ??= veil(this.root, this.cover);
+    else if (this.veiled) {
+      this.veiled();
+      this.veiled = null;
+    }
+    this.lift.hidden = !this.veiled;
+  }
+
+  show() {
+    const guess = this.model.get("guess");
+    const first = this.model.get("first");
     const shown = guess.length > 0;
-    root.classList.toggle("course-guess-shown", shown);
-    take.hidden = hint.hidden = shown;
-    if (shown) lifted = true;
-    veilAnswer(!shown);
-    again.hidden = !shown;
-    part.show(shown ? guess : null, model.get("draft"));
-    if (!shown) ready(model.get("draft"));
-    const lines = shown ? tell(posed, guess, first, written) : [];
-    if (told.dataset.said !== lines.join("\n")) {
-      told.dataset.said = lines.join("\n");
-      told.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line)));
+    this.root.classList.toggle("course-guess-shown", shown);
+    this.take.hidden = this.hint.hidden = shown;
+    if (shown) this.lifted = true;
+    this.veilAnswer(!shown);
+    this.again.hidden = !shown;
+    this.part.show(shown ? guess : null, this.model.get("draft"));
+    if (!shown) this.ready(this.model.get("draft"));
+    const lines = shown ? tell(this.posed, guess, first, (value) => this.written(value)) : [];
+    if (this.told.dataset.said !== lines.join("\n")) {
+      this.told.dataset.said = lines.join("\n");
+      this.told.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line)));
     }
   }
-  const say = () => {
-    kept.textContent = model.get("_kept");
-  };
-  const stopListening = listen(model, { guess: show, first: show, draft: show, _kept: say });
-  const stop = model.alone ? keepHere(model) : () => {};
-  show();
-  requestAnimationFrame(() => veilAnswer(!model.get("guess").length)); // the cell is there now
-  say();
-  model.set("_asked", model.get("_asked") + 1); // with a kernel: what was guessed before
-  model.save_changes();
-  return () => {
-    stop();
-    stopListening();
-    veilAnswer(false);
-    part.end?.();
-  };
+
+  say() {
+    this.kept.textContent = this.model.get("_kept");
+  }
+
+  remove() {
+    this.stop();
+    this.stopListening();
+    this.veilAnswer(false);
+    this.part.end?.();
+  }
+}
+
+function render(options) {
+  const view = new GuessView(options);
+  return () => view.remove();
 }
 
 // Veils what the next cell below shows and the text after it, since the answer stands there, and what is to be tried with
@@ -208,301 +256,378 @@ function keepHere(model) {
 }
 
 // A slider and a field that say the same; after the guess a line with both numbers on it.
-function numberPart({ root, posed, uid, written, toPlace, toValue, change }) {
-  const node = make("div", "course-guess-number");
-  const entry = make("div", "course-guess-entry");
-  const slider = make("input", "", {
-    type: "range",
-    min: 0,
-    max: 200,
-    step: 1,
-    value: 100,
-    "aria-labelledby": `${uid}-asked`,
-  });
-  const field = make("input", "", {
-    type: "text",
-    inputmode: "decimal",
-    autocomplete: "off",
-    "aria-label": "your guess",
-    "aria-describedby": `${uid}-wrong`,
-  });
-  const wrong = make("div", "course-guess-wrong", { id: `${uid}-wrong`, role: "status" });
-  const line = make("div", "course-guess-line");
-  const scale = make("div", "course-guess-ticks", { "aria-hidden": "true" });
-  const at = (place) => `left:calc(8px + (100% - 16px) * ${place})`;
-  for (const [place, text] of posed.ticks) {
-    // a long number at an end stays within the widget
-    const side = text.length < 4 ? "middle" : place < 0.02 ? "start" : place > 0.98 ? "end" : "middle";
-    scale.append(make("span", `course-guess-tick-${side}`, { style: at(place) }, text));
+class NumberPart {
+  constructor({ root, posed, uid, written, toPlace, toValue, change }) {
+    this.posed = posed;
+    this.written = written;
+    this.toPlace = toPlace;
+    this.node = make("div", "course-guess-number");
+    this.entry = make("div", "course-guess-entry");
+    this.slider = make("input", "", {
+      type: "range",
+      min: 0,
+      max: 200,
+      step: 1,
+      value: 100,
+      "aria-labelledby": `${uid}-asked`,
+    });
+    this.field = make("input", "", {
+      type: "text",
+      inputmode: "decimal",
+      autocomplete: "off",
+      "aria-label": "your guess",
+      "aria-describedby": `${uid}-wrong`,
+    });
+    this.wrong = make("div", "course-guess-wrong", { id: `${uid}-wrong`, role: "status" });
+    this.line = make("div", "course-guess-line");
+    const scale = this.drawScale();
+    this.entry.append(this.field, make("span", "", {}, posed.unit));
+    this.node.append(this.slider, this.line, scale, this.entry, this.wrong);
+    this.slider.addEventListener("input", () => {
+      const value = toValue(this.slider.value / 200);
+      this.fill(value);
+      this.wrong.textContent = "";
+      change([value], false);
+    });
+    this.slider.addEventListener("change", () => change([toValue(this.slider.value / 200)]));
+    this.field.addEventListener("input", () => {
+      const { value, said } = this.typed();
+      this.wrong.textContent = BEGUN.test(this.field.value.trim()) ? "" : said; // what may become a number is judged when it is complete
+      change([value], false);
+    });
+    this.field.addEventListener("change", () => {
+      const { value, said } = this.typed();
+      this.wrong.textContent = said;
+      change([value]);
+    });
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault(); // or the same key would press the button that gets the focus
+      this.field.dispatchEvent(new Event("change"));
+      root.querySelector(".course-guess-take").click();
+    });
   }
-  entry.append(field, make("span", "", {}, posed.unit));
-  node.append(slider, line, scale, entry, wrong);
-  const name = (value) => slider.setAttribute("aria-valuetext", value === null ? "nothing yet" : written(value));
-  const fill = (value) => {
-    field.value = value === null ? "" : String(value);
-    name(value);
-  };
-  slider.addEventListener("input", () => {
-    const value = toValue(slider.value / 200);
-    fill(value);
-    wrong.textContent = "";
-    change([value], false);
-  });
-  slider.addEventListener("change", () => change([toValue(slider.value / 200)]));
-  field.addEventListener("input", () => {
-    const { value, said } = typed();
-    wrong.textContent = BEGUN.test(field.value.trim()) ? "" : said; // what may become a number is judged when it is complete
-    change([value], false);
-  });
-  field.addEventListener("change", () => {
-    const { value, said } = typed();
-    wrong.textContent = said;
-    change([value]);
-  });
-  field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter") return;
-    event.preventDefault(); // or the same key would press the button that gets the focus
-    field.dispatchEvent(new Event("change"));
-    root.querySelector(".course-guess-take").click();
-  });
-  function typed() {
-    const text = field.value.trim();
+
+  drawScale() {
+    const scale = make("div", "course-guess-ticks", { "aria-hidden": "true" });
+    for (const [place, text] of this.posed.ticks) {
+      // a long number at an end stays within the widget
+      const side = text.length < 4 ? "middle" : place < 0.02 ? "start" : place > 0.98 ? "end" : "middle";
+      scale.append(make("span", `course-guess-tick-${side}`, { style: this.at(place) }, text));
+    }
+    return scale;
+  }
+
+  at(place) {
+    return `left:calc(8px + (100% - 16px) * ${place})`;
+  }
+
+  name(value) {
+    this.slider.setAttribute("aria-valuetext", value === null ? "nothing yet" : this.written(value));
+  }
+
+  fill(value) {
+    this.field.value = value === null ? "" : String(value);
+    this.name(value);
+  }
+
+  typed() {
+    const text = this.field.value.trim();
     const thousands = /^\d{1,3}(,\d{3})+(\.\d*)?$/.test(text);
     const plain = thousands ? text.replaceAll(",", "") : text;
     const value = Number(plain.replace("−", "-"));
     if (text === "") return { value: null, said: "" };
     if (!Number.isFinite(value))
       return { value: null, said: `“${text}” is no number: give one such as 0.5, 1200, 0.0001 or 1e-4.` };
-    if (value < posed.low || value > posed.high) {
-      return { value: null, said: `The range is from ${brief(posed.low)} to ${written(posed.high)}.` };
+    if (value < this.posed.low || value > this.posed.high) {
+      return { value: null, said: `The range is from ${brief(this.posed.low)} to ${this.written(this.posed.high)}.` };
     }
     return { value, said: "" };
   }
-  return {
-    node,
-    focus: () => slider.focus({ preventScroll: true }),
-    read: () => [typed().value],
-    show: (guess, draft) => {
-      slider.hidden = entry.hidden = wrong.hidden = guess !== null;
-      line.hidden = guess === null;
-      line.replaceChildren();
-      if (guess !== null) {
-        for (const [value, role, text] of [
-          [guess[0], "mine", "your guess"],
-          [posed.truth[0], "truth", "computed"],
-        ]) {
-          const place = toPlace(value);
-          const mark = make("div", `course-guess-mark course-guess-${role}`, { style: at(place) });
-          const side = place < 0.2 ? "start" : place > 0.8 ? "end" : "middle";
-          mark.append(make("span", `course-guess-at-${side}`, {}, `${text} ${written(value)}`));
-          line.append(mark);
-        }
-      } else if (document.activeElement !== field) {
-        if (draft[0] !== null) slider.value = Math.round(200 * toPlace(draft[0]));
-        if (draft[0] !== null || wrong.textContent === "") fill(draft[0]);
-      } else if (draft[0] !== null) {
-        slider.value = Math.round(200 * toPlace(draft[0]));
-        name(draft[0]);
+
+  focus() {
+    this.slider.focus({ preventScroll: true });
+  }
+
+  read() {
+    return [this.typed().value];
+  }
+
+  show(guess, draft) {
+    this.slider.hidden = this.entry.hidden = this.wrong.hidden = guess !== null;
+    this.line.hidden = guess === null;
+    this.line.replaceChildren();
+    if (guess !== null) {
+      for (const [value, role, text] of [
+        [guess[0], "mine", "your guess"],
+        [this.posed.truth[0], "truth", "computed"],
+      ]) {
+        const place = this.toPlace(value);
+        const mark = make("div", `course-guess-mark course-guess-${role}`, { style: this.at(place) });
+        const side = place < 0.2 ? "start" : place > 0.8 ? "end" : "middle";
+        mark.append(make("span", `course-guess-at-${side}`, {}, `${text} ${this.written(value)}`));
+        this.line.append(mark);
       }
-    },
-  };
+    } else if (document.activeElement !== this.field) {
+      if (draft[0] !== null) this.slider.value = Math.round(200 * this.toPlace(draft[0]));
+      if (draft[0] !== null || this.wrong.textContent === "") this.fill(draft[0]);
+    } else if (draft[0] !== null) {
+      this.slider.value = Math.round(200 * this.toPlace(draft[0]));
+      this.name(draft[0]);
+    }
+  }
 }
 
-function choicePart({ posed, uid, change }) {
-  const node = make("div", "course-guess-choices", { role: "radiogroup", "aria-labelledby": `${uid}-asked` });
-  const rows = posed.choices.map((text, place) => {
-    const label = make("label", "course-guess-choice");
-    const input = make("input", "", { type: "radio", name: `${uid}-choice`, value: place });
-    const mark = make("span", "course-guess-sign");
-    input.addEventListener("change", () => change([place]));
-    label.append(input, makeSet("span", "", {}, text), mark);
-    node.append(label);
-    return { label, input, mark };
-  });
-  return {
-    node,
-    focus: () => (rows.find(({ input }) => input.checked) ?? rows[0]).input.focus({ preventScroll: true }),
-    show: (guess, draft) =>
-      rows.forEach(({ label, input, mark }, place) => {
-        const right = guess !== null && posed.truth[0] === place;
-        const mine = guess !== null && guess[0] === place;
-        input.checked = (guess ?? draft)[0] === place;
-        input.disabled = guess !== null;
-        label.dataset.verdict = right ? "right" : mine ? "wrong" : "";
-        mark.textContent = right ? "✓ it is this one" : mine ? "✗ your guess" : "";
-      }),
-  };
+class ChoicePart {
+  constructor({ posed, uid, change }) {
+    this.posed = posed;
+    this.node = make("div", "course-guess-choices", { role: "radiogroup", "aria-labelledby": `${uid}-asked` });
+    this.rows = posed.choices.map((text, place) => {
+      const label = make("label", "course-guess-choice");
+      const input = make("input", "", { type: "radio", name: `${uid}-choice`, value: place });
+      const mark = make("span", "course-guess-sign");
+      input.addEventListener("change", () => change([place]));
+      label.append(input, makeSet("span", "", {}, text), mark);
+      this.node.append(label);
+      return { label, input, mark };
+    });
+  }
+
+  focus() {
+    return (this.rows.find(({ input }) => input.checked) ?? this.rows[0]).input.focus({ preventScroll: true });
+  }
+
+  show(guess, draft) {
+    return this.rows.forEach(({ label, input, mark }, place) => {
+      const right = guess !== null && this.posed.truth[0] === place;
+      const mine = guess !== null && guess[0] === place;
+      input.checked = (guess ?? draft)[0] === place;
+      input.disabled = guess !== null;
+      label.dataset.verdict = right ? "right" : mine ? "wrong" : "";
+      mark.textContent = right ? "✓ it is this one" : mine ? "✗ your guess" : "";
+    });
+  }
 }
 
 // Axes, a point a place that moves up and down, and a stroke that sets every place it passes.
-function curvePart({ model, posed, written, toPlace, toValue, change }) {
-  const node = make("div", "course-guess-curve");
-  const details = make("details", "course-guess-numbers");
-  const svg = draw("svg", "course-guess-plot", { role: "group", "aria-label": posed.y_label || "curve" });
-  const table = make("table", "", {});
-  const count = posed.places.length;
-  const back = draw("g");
-  const truth = draw("g", "course-guess-truth");
-  const mine = draw("path", "course-guess-path");
-  const points = posed.places.map((place, i) =>
-    draw("g", "course-guess-point", {
-      role: "slider",
-      tabindex: i ? -1 : 0,
-      "aria-label": `${posed.x_label ? `${posed.x_label} ` : ""}${place}`,
-      "aria-orientation": "vertical",
-      "aria-valuemin": posed.low,
-      "aria-valuemax": posed.high,
-    }),
-  );
-  for (const point of points)
-    point.append(draw("circle", "course-guess-halo", { r: 14 }), draw("circle", "", { r: 6 }));
-  svg.append(back, truth, mine, ...points);
-  details.append(make("summary", "", {}, "The numbers"), table);
-  node.append(
-    makeSet("div", "course-guess-y", {}, posed.y_label + (posed.unit ? `, ${posed.unit}` : "")),
-    svg,
-    makeSet("div", "course-guess-x", {}, posed.x_label),
-    make("div", "course-legend course-guess-legend"),
-    details,
-  );
-  node.querySelector(".course-guess-legend").append(sample("mine", "your guess"), sample("truth", "computed"));
-  const room = { left: 56, right: 18, top: 12, bottom: 26 };
-  const height = 260;
-  let width = 0;
-  let values = model.get("draft");
-  let fixed = false;
-  let last = null;
-  let at = 0;
+class CurvePart {
+  constructor({ model, posed, written, toPlace, toValue, change }) {
+    this.posed = posed;
+    this.written = written;
+    this.toPlace = toPlace;
+    this.toValue = toValue;
+    this.change = change;
+    this.node = make("div", "course-guess-curve");
+    this.details = make("details", "course-guess-numbers");
+    this.svg = draw("svg", "course-guess-plot", { role: "group", "aria-label": posed.y_label || "curve" });
+    this.table = make("table", "", {});
+    this.count = posed.places.length;
+    this.back = draw("g");
+    this.truth = draw("g", "course-guess-truth");
+    this.mine = draw("path", "course-guess-path");
+    this.drawPoints();
+    this.svg.append(this.back, this.truth, this.mine, ...this.points);
+    this.details.append(make("summary", "", {}, "The numbers"), this.table);
+    this.node.append(
+      makeSet("div", "course-guess-y", {}, posed.y_label + (posed.unit ? `, ${posed.unit}` : "")),
+      this.svg,
+      makeSet("div", "course-guess-x", {}, posed.x_label),
+      make("div", "course-legend course-guess-legend"),
+      this.details,
+    );
+    this.node.querySelector(".course-guess-legend").append(sample("mine", "your guess"), sample("truth", "computed"));
+    this.room = { left: 56, right: 18, top: 12, bottom: 26 };
+    this.height = 260;
+    this.width = 0;
+    this.values = model.get("draft");
+    this.fixed = false;
+    this.last = null;
+    this.at = 0;
+    this.tall = this.height - this.room.top - this.room.bottom;
+    this.bindPointer();
+    this.bindKeys();
+    this.watch = new ResizeObserver(([{ contentRect }]) => {
+      if (contentRect.width && contentRect.width !== this.width) {
+        this.width = contentRect.width;
+        this.layOut();
+      }
+    });
+    this.watch.observe(this.svg);
+  }
 
-  const inside = () => width - room.left - room.right;
-  const tall = height - room.top - room.bottom;
-  const x = (i) => room.left + posed.along[i] * inside();
-  const y = (place) => room.top + (1 - place) * tall;
-  const line = (numbers) =>
-    numbers
+  drawPoints() {
+    this.points = this.posed.places.map((place, i) =>
+      draw("g", "course-guess-point", {
+        role: "slider",
+        tabindex: i ? -1 : 0,
+        "aria-label": `${this.posed.x_label ? `${this.posed.x_label} ` : ""}${place}`,
+        "aria-orientation": "vertical",
+        "aria-valuemin": this.posed.low,
+        "aria-valuemax": this.posed.high,
+      }),
+    );
+    for (const point of this.points)
+      point.append(draw("circle", "course-guess-halo", { r: 14 }), draw("circle", "", { r: 6 }));
+  }
+
+  bindPointer() {
+    this.svg.addEventListener("pointerdown", (event) => {
+      if (this.fixed || event.button !== 0) return;
+      event.preventDefault();
+      this.svg.setPointerCapture(event.pointerId);
+      this.values = [...this.values];
+      this.last = null;
+      this.pass(event);
+    });
+    this.svg.addEventListener("pointermove", (event) => {
+      if (this.last) this.pass(event);
+    });
+    for (const ended of ["pointerup", "pointercancel", "lostpointercapture"])
+      this.svg.addEventListener(ended, () => this.release());
+  }
+
+  bindKeys() {
+    this.points.forEach((point, i) => {
+      point.addEventListener("focus", () => {
+        this.points[this.at].setAttribute("tabindex", -1);
+        this.at = i;
+        point.setAttribute("tabindex", 0);
+      });
+      point.addEventListener("keydown", (event) => {
+        const to = { ArrowLeft: i - 1, ArrowRight: i + 1 }[event.key];
+        const by = STEPS[event.key];
+        if ((to ?? by) === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+        keepKey(event);
+        if (to !== undefined) return this.points[clamp(to, this.count)].focus();
+        if (this.fixed) return;
+        const now = this.values[i] === null ? 0.5 : this.toPlace(this.values[i]);
+        this.values = [...this.values];
+        this.put(i, this.toValue(Math.max(0, Math.min(1, now + by * (event.shiftKey ? 10 : 1)))));
+        this.mine.setAttribute("d", this.line(this.values));
+        this.change([...this.values]);
+      });
+    });
+  }
+
+  inside() {
+    return this.width - this.room.left - this.room.right;
+  }
+
+  x(i) {
+    return this.room.left + this.posed.along[i] * this.inside();
+  }
+
+  y(place) {
+    return this.room.top + (1 - place) * this.tall;
+  }
+
+  line(numbers) {
+    return numbers
       .map((value, i) => [value, i])
       .filter(([value]) => value !== null)
-      .map(([value, i], n) => `${n ? "L" : "M"}${x(i).toFixed(1)} ${y(toPlace(value)).toFixed(1)}`)
+      .map(([value, i], n) => `${n ? "L" : "M"}${this.x(i).toFixed(1)} ${this.y(this.toPlace(value)).toFixed(1)}`)
       .join("");
+  }
 
-  function layOut() {
-    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    svg.setAttribute("height", height);
-    const grid = posed.ticks.map(([place, text]) => [
-      draw("line", "", { x1: room.left - 8, x2: width - room.right + 8, y1: y(place), y2: y(place) }),
-      draw("text", "", { x: room.left - 14, y: y(place) + 4, "text-anchor": "end" }, text),
+  layOut() {
+    this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
+    this.svg.setAttribute("height", this.height);
+    const grid = this.posed.ticks.map(([place, text]) => [
+      draw("line", "", {
+        x1: this.room.left - 8,
+        x2: this.width - this.room.right + 8,
+        y1: this.y(place),
+        y2: this.y(place),
+      }),
+      draw("text", "", { x: this.room.left - 14, y: this.y(place) + 4, "text-anchor": "end" }, text),
     ]);
     let end = -Infinity;
-    const stands = posed.places.map((text, i) => {
-      const parts = [draw("line", "", { x1: x(i), x2: x(i), y1: room.top, y2: height - room.bottom })];
+    const stands = this.posed.places.map((text, i) => {
+      const parts = [
+        draw("line", "", { x1: this.x(i), x2: this.x(i), y1: this.room.top, y2: this.height - this.room.bottom }),
+      ];
       const half = 3.6 * text.length + 3;
-      if (x(i) - half > end) {
+      if (this.x(i) - half > end) {
         // labels that would touch are left out; the points say them
-        parts.push(draw("text", "", { x: x(i), y: height - 6, "text-anchor": "middle" }, text));
-        end = x(i) + half;
+        parts.push(draw("text", "", { x: this.x(i), y: this.height - 6, "text-anchor": "middle" }, text));
+        end = this.x(i) + half;
       }
       return parts;
     });
-    back.replaceChildren(...grid.flat(), ...stands.flat());
-    const marks = posed.truth.map((value, i) => {
-      const [cx, cy] = [x(i), y(toPlace(value))];
+    this.back.replaceChildren(...grid.flat(), ...stands.flat());
+    const marks = this.posed.truth.map((value, i) => {
+      const [cx, cy] = [this.x(i), this.y(this.toPlace(value))];
       return draw("path", "", { d: `M${cx} ${cy - 6}L${cx + 6} ${cy}L${cx} ${cy + 6}L${cx - 6} ${cy}Z` });
     });
-    truth.replaceChildren(draw("path", "course-guess-path", { d: line(posed.truth) }), ...marks);
-    points.forEach((_, i) => place(i));
-    mine.setAttribute("d", line(values));
+    this.truth.replaceChildren(draw("path", "course-guess-path", { d: this.line(this.posed.truth) }), ...marks);
+    this.points.forEach((_, i) => this.place(i));
+    this.mine.setAttribute("d", this.line(this.values));
   }
-  function place(i) {
-    const value = values[i];
-    const up = y(value === null ? 0.5 : toPlace(value));
-    points[i].setAttribute("transform", `translate(${x(i).toFixed(1)} ${up.toFixed(1)})`);
-    points[i].classList.toggle("course-guess-open", value === null);
-    points[i].setAttribute("aria-valuenow", value ?? toValue(0.5));
-    points[i].setAttribute("aria-valuetext", `${posed.places[i]}: ${value === null ? "nothing yet" : written(value)}`);
+
+  place(i) {
+    const value = this.values[i];
+    const up = this.y(value === null ? 0.5 : this.toPlace(value));
+    this.points[i].setAttribute("transform", `translate(${this.x(i).toFixed(1)} ${up.toFixed(1)})`);
+    this.points[i].classList.toggle("course-guess-open", value === null);
+    this.points[i].setAttribute("aria-valuenow", value ?? this.toValue(0.5));
+    this.points[i].setAttribute(
+      "aria-valuetext",
+      `${this.posed.places[i]}: ${value === null ? "nothing yet" : this.written(value)}`,
+    );
   }
-  function put(i, value) {
-    values[i] = value;
-    place(i);
+
+  put(i, value) {
+    this.values[i] = value;
+    this.place(i);
   }
-  function pass(event) {
-    const box = svg.getBoundingClientRect();
+
+  pass(event) {
+    const box = this.svg.getBoundingClientRect();
     const px = event.clientX - box.left;
-    const up = (py) => toValue(Math.max(0, Math.min(1, 1 - (py - room.top) / tall)));
+    const up = (py) => this.toValue(Math.max(0, Math.min(1, 1 - (py - this.room.top) / this.tall)));
     const here = { px, py: event.clientY - box.top };
-    const nearest = posed.along.map((_, i) => Math.abs(x(i) - px));
+    const nearest = this.posed.along.map((_, i) => Math.abs(this.x(i) - px));
     const close = nearest.indexOf(Math.min(...nearest));
-    if (last) {
-      for (let i = 0; i < count; i++) {
+    if (this.last) {
+      for (let i = 0; i < this.count; i++) {
         // what lies between two events is set by the line through them
-        const share = (x(i) - last.px) / (here.px - last.px);
-        if (share > 0 && share <= 1) put(i, up(last.py + share * (here.py - last.py)));
+        const share = (this.x(i) - this.last.px) / (here.px - this.last.px);
+        if (share > 0 && share <= 1) this.put(i, up(this.last.py + share * (here.py - this.last.py)));
       }
     }
-    if (!last || nearest[close] < CLOSE) put(close, up(here.py));
-    last = here;
-    mine.setAttribute("d", line(values));
+    if (!this.last || nearest[close] < CLOSE) this.put(close, up(here.py));
+    this.last = here;
+    this.mine.setAttribute("d", this.line(this.values));
   }
-  svg.addEventListener("pointerdown", (event) => {
-    if (fixed || event.button !== 0) return;
-    event.preventDefault();
-    svg.setPointerCapture(event.pointerId);
-    values = [...values];
-    last = null;
-    pass(event);
-  });
-  svg.addEventListener("pointermove", (event) => {
-    if (last) pass(event);
-  });
-  const release = () => {
-    if (last) {
-      last = null;
-      change([...values]);
+
+  release() {
+    if (this.last) {
+      this.last = null;
+      this.change([...this.values]);
     }
-  };
-  for (const ended of ["pointerup", "pointercancel", "lostpointercapture"]) svg.addEventListener(ended, release);
-  points.forEach((point, i) => {
-    point.addEventListener("focus", () => {
-      points[at].setAttribute("tabindex", -1);
-      at = i;
-      point.setAttribute("tabindex", 0);
-    });
-    point.addEventListener("keydown", (event) => {
-      const to = { ArrowLeft: i - 1, ArrowRight: i + 1 }[event.key];
-      const by = STEPS[event.key];
-      if ((to ?? by) === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-      keepKey(event);
-      if (to !== undefined) return points[clamp(to, count)].focus();
-      if (fixed) return;
-      const now = values[i] === null ? 0.5 : toPlace(values[i]);
-      values = [...values];
-      put(i, toValue(Math.max(0, Math.min(1, now + by * (event.shiftKey ? 10 : 1)))));
-      mine.setAttribute("d", line(values));
-      change([...values]);
-    });
-  });
-  const watch = new ResizeObserver(([{ contentRect }]) => {
-    if (contentRect.width && contentRect.width !== width) {
-      width = contentRect.width;
-      layOut();
-    }
-  });
-  watch.observe(svg);
-  return {
-    node,
-    focus: () => points[at].focus({ preventScroll: true }),
-    end: () => watch.disconnect(),
-    show: (guess, draft) => {
-      fixed = guess !== null;
-      if (!last) values = [...(guess ?? draft)];
-      truth.style.display = fixed ? "" : "none";
-      details.hidden = node.querySelector(".course-guess-legend").hidden = !fixed;
-      points.forEach((point) => point.setAttribute("aria-readonly", String(fixed)));
-      if (width) layOut();
-      if (!fixed) return table.replaceChildren();
-      const rows = posed.places.map((text, i) => cells("td", text, written(guess[i]), written(posed.truth[i])));
-      table.replaceChildren(cells("th", posed.x_label, "your guess", "computed"), ...rows);
-    },
-  };
+  }
+
+  focus() {
+    this.points[this.at].focus({ preventScroll: true });
+  }
+
+  end() {
+    this.watch.disconnect();
+  }
+
+  show(guess, draft) {
+    this.fixed = guess !== null;
+    if (!this.last) this.values = [...(guess ?? draft)];
+    this.truth.style.display = this.fixed ? "" : "none";
+    this.details.hidden = this.node.querySelector(".course-guess-legend").hidden = !this.fixed;
+    this.points.forEach((point) => point.setAttribute("aria-readonly", String(this.fixed)));
+    if (this.width) this.layOut();
+    if (!this.fixed) return this.table.replaceChildren();
+    const rows = this.posed.places.map((text, i) =>
+      cells("td", text, this.written(guess[i]), this.written(this.posed.truth[i])),
+    );
+    this.table.replaceChildren(cells("th", this.posed.x_label, "your guess", "computed"), ...rows);
+  }
 }
 
 const draw = (tag, name, attributes = {}, text) => {

@@ -29,90 +29,132 @@ function gridOf(text) {
   return grid;
 }
 
-function render({ model, el }) {
-  const uid = newId("course-practice");
-  const root = makeRoot(model, "course-practice", {
-    role: "group",
-    "aria-label": `pencil practice: ${model.get("kind")}`,
-  });
-  const head = make("div", "course-row course-practice-head");
-  const title = make("label", "", { for: `${uid}-number` }, `${model.get("kind")}, number`);
-  const number = make("input", "course-practice-number", {
-    id: `${uid}-number`,
-    type: "number",
-    min: 0,
-    max: 1e9,
-    step: 1,
-  });
-  const another = make("button", "", { type: "button" }, "Another problem");
-  head.append(title, number, another);
-  const told = make("pre", "course-practice-told");
-  const steps = make("div", "course-practice-steps");
-  const foot = make("div", "course-row course-practice-foot");
-  const check = make("button", "", { type: "button" }, "Check");
-  const show = make("button", "", { type: "button", "aria-pressed": "false" }, "Show the right values");
-  const summary = make("div", "course-practice-summary", { role: "status" });
-  foot.append(check, show, summary);
-  if (model.alone) {
-    const numbers = model.get("_alone").problems.map(({ number: each }) => each);
-    const last = numbers.at(-1);
-    const runs = numbers.every((each, i) => each === numbers[0] + i);
-    const all = runs ? `${numbers[0]} to ${last}` : numbers.join(", ");
-    Object.assign(number, { min: numbers[0], max: last });
-    head.append(
-      make(
-        "span",
-        "course-faint course-practice-few",
-        {},
-        `This page has ${numbers.length} problems, numbers ${all}; JupyterLab has ten thousand.`,
-      ),
+class PracticeView {
+  constructor({ model, el }) {
+    this.model = model;
+    this.uid = newId("course-practice");
+    this.root = makeRoot(model, "course-practice", {
+      role: "group",
+      "aria-label": `pencil practice: ${model.get("kind")}`,
+    });
+    this.drawHead();
+    this.told = make("pre", "course-practice-told");
+    this.steps = make("div", "course-practice-steps");
+    this.drawFoot();
+    this.limitToStoredProblems();
+    this.root.append(
+      this.head,
+      this.told,
+      make("p", "course-faint course-practice-how", {}, model.get("_how")),
+      this.steps,
+      this.foot,
     );
+    el.append(this.root);
+    this.rows = [];
+    this.checked = false;
+    this.bindKeys();
+    this.bindButtons();
+    this.bindNumber();
+    this.stopListening = listen(model, {
+      _posed: () => this.pose(),
+      _judged: () => this.mark(),
+      _summary: () => this.mark(),
+      entries: () => this.fill(),
+      shown: () => this.reveal(),
+    });
+    this.stop = model.alone ? answerPractice(model) : () => {};
+    this.pose();
   }
-  root.append(head, told, make("p", "course-faint course-practice-how", {}, model.get("_how")), steps, foot);
-  el.append(root);
-  let rows = [];
-  let checked = false;
 
-  keepKeys(root, (event) => presses(event) || event.target.tagName === "INPUT");
-  root.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && rows.some(({ input }) => input === event.target)) judge();
-  });
-  check.addEventListener("click", judge);
-  show.addEventListener("click", () => {
-    model.set("shown", !model.get("shown"));
-    model.save_changes();
-  });
-  another.addEventListener("click", () => {
-    model.set("_another", model.get("_another") + 1);
-    model.save_changes();
-  });
-  number.addEventListener("change", () => {
-    const wanted = Number(number.value);
-    const has = !model.alone || model.get("_alone").problems.some(({ number: each }) => each === wanted);
-    if (number.value === "" || !number.checkValidity() || !has) {
-      number.value = model.get("number");
-      return;
+  drawHead() {
+    this.head = make("div", "course-row course-practice-head");
+    const title = make("label", "", { for: `${this.uid}-number` }, `${this.model.get("kind")}, number`);
+    this.number = make("input", "course-practice-number", {
+      id: `${this.uid}-number`,
+      type: "number",
+      min: 0,
+      max: 1e9,
+      step: 1,
+    });
+    this.another = make("button", "", { type: "button" }, "Another problem");
+    this.head.append(title, this.number, this.another);
+  }
+
+  drawFoot() {
+    this.foot = make("div", "course-row course-practice-foot");
+    this.check = make("button", "", { type: "button" }, "Check");
+    this.show = make("button", "", { type: "button", "aria-pressed": "false" }, "Show the right values");
+    this.summary = make("div", "course-practice-summary", { role: "status" });
+    this.foot.append(this.check, this.show, this.summary);
+  }
+
+  limitToStoredProblems() {
+    if (this.model.alone) {
+      const numbers = this.model.get("_alone").problems.map(({ number: each }) => each);
+      const last = numbers.at(-1);
+      const runs = numbers.every((each, i) => each === numbers[0] + i);
+      const all = runs ? `${numbers[0]} to ${last}` : numbers.join(", ");
+      Object.assign(this.number, { min: numbers[0], max: last });
+      this.head.append(
+        make(
+          "span",
+          "course-faint course-practice-few",
+          {},
+          `This page has ${numbers.length} problems, numbers ${all}; JupyterLab has ten thousand.`,
+        ),
+      );
     }
-    model.set("number", wanted);
-    model.save_changes();
-  });
-
-  function judge() {
-    checked = true;
-    model.set(
-      "entries",
-      rows.map(({ input }) => input.value),
-    );
-    model.save_changes();
-    mark();
   }
-  function pose() {
-    checked = false;
-    const posed = model.get("_posed");
-    number.value = model.get("number");
-    told.replaceChildren(...withGrids(posed.told));
-    rows = posed.steps.map((step, place) => {
-      const id = `${uid}-${place}`;
+
+  bindKeys() {
+    keepKeys(this.root, (event) => presses(event) || event.target.tagName === "INPUT");
+    this.root.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && this.rows.some(({ input }) => input === event.target)) this.judge();
+    });
+  }
+
+  bindButtons() {
+    this.check.addEventListener("click", () => this.judge());
+    this.show.addEventListener("click", () => {
+      this.model.set("shown", !this.model.get("shown"));
+      this.model.save_changes();
+    });
+    this.another.addEventListener("click", () => {
+      this.model.set("_another", this.model.get("_another") + 1);
+      this.model.save_changes();
+    });
+  }
+
+  bindNumber() {
+    this.number.addEventListener("change", () => {
+      const wanted = Number(this.number.value);
+      const has = !this.model.alone || this.model.get("_alone").problems.some(({ number: each }) => each === wanted);
+      if (this.number.value === "" || !this.number.checkValidity() || !has) {
+        this.number.value = this.model.get("number");
+        return;
+      }
+      this.model.set("number", wanted);
+      this.model.save_changes();
+    });
+  }
+
+  judge() {
+    this.checked = true;
+    this.model.set(
+      "entries",
+      this.rows.map(({ input }) => input.value),
+    );
+    this.model.save_changes();
+    this.mark();
+  }
+
+  pose() {
+    this.checked = false;
+    const posed = this.model.get("_posed");
+    this.number.value = this.model.get("number");
+    this.told.replaceChildren(...withGrids(posed.told));
+    this.rows = posed.steps.map((step, place) => {
+      const id = `${this.uid}-${place}`;
       const label = make("label", "", { for: id });
       const input = make("input", "", {
         id,
@@ -129,43 +171,49 @@ function render({ model, el }) {
       row.append(label, input, sign, said, right);
       return { row, input, sign, said, right };
     });
-    steps.replaceChildren(...rows.map(({ row }) => row));
-    mark();
-    fill();
-    reveal();
+    this.steps.replaceChildren(...this.rows.map(({ row }) => row));
+    this.mark();
+    this.fill();
+    this.reveal();
   }
-  function mark() {
-    model.get("_judged").forEach((judged, place) => {
-      const { row, input, sign, said } = rows[place] ?? {};
+
+  mark() {
+    this.model.get("_judged").forEach((judged, place) => {
+      const { row, input, sign, said } = this.rows[place] ?? {};
       if (!row) return;
       row.dataset.status = judged.status;
       input.setAttribute("aria-invalid", String(["wrong", "unread"].includes(judged.status)));
       sign.textContent = judged.sign;
       said.textContent = judged.said;
     });
-    const nothing = checked && model.get("entries").every((entry) => !entry.trim());
-    summary.textContent = nothing ? NOTHING : model.get("_summary");
+    const nothing = this.checked && this.model.get("entries").every((entry) => !entry.trim());
+    this.summary.textContent = nothing ? NOTHING : this.model.get("_summary");
   }
-  function fill() {
-    const entries = model.get("entries");
-    rows.forEach(({ input }, place) => {
+
+  fill() {
+    const entries = this.model.get("entries");
+    this.rows.forEach(({ input }, place) => {
       if (document.activeElement !== input) input.value = entries[place] ?? "";
     });
   }
-  function reveal() {
-    const shown = model.get("shown");
-    show.setAttribute("aria-pressed", String(shown));
-    rows.forEach(({ right }) => {
+
+  reveal() {
+    const shown = this.model.get("shown");
+    this.show.setAttribute("aria-pressed", String(shown));
+    this.rows.forEach(({ right }) => {
       right.hidden = !shown;
     });
   }
-  const stopListening = listen(model, { _posed: pose, _judged: mark, _summary: mark, entries: fill, shown: reveal });
-  const stop = model.alone ? answerPractice(model) : () => {};
-  pose();
-  return () => {
-    stop();
-    stopListening();
-  };
+
+  remove() {
+    this.stop();
+    this.stopListening();
+  }
+}
+
+function render(options) {
+  const practice = new PracticeView(options);
+  return () => practice.remove();
 }
 
 export default { render };

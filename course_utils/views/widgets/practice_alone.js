@@ -32,7 +32,7 @@ export function answerPractice(model) {
 
 // As `judge` of practice/problem.py, as far as what was computed before goes. A value may come in several ways: from full
 // precision and from steps rounded to two decimals; with a slip at a step, `then` are the right values after it.
-function judgeSteps(steps, entries) {
+export function judgeSteps(steps, entries) {
   let astray = false;
   const after = {};
   let wrong = null;
@@ -98,7 +98,7 @@ function shaped({ name, dims, shape }, rows) {
 }
 
 // As `read_entry` of practice/reading.py: rows parted by semicolons, numbers by spaces or commas, small sums for a number.
-function readEntry(text) {
+export function readEntry(text) {
   let plain = text
     .trim()
     .replace(/^[[\]]+|[[\]]+$/g, "")

@@ -9,63 +9,69 @@ const write = (tag, name, attributes, text) => {
 };
 const rich = (text) => text.split("`").flatMap((part, i) => (i % 2 ? make("code", "", {}, part) : typeset(part)));
 
-function render({ model, el }) {
-  const questions = model.get("_questions");
-  const uid = newId("course-quiz");
-  const root = makeRoot(model, "course-quiz", { role: "group", "aria-label": "quiz" });
+class QuizView {
+  constructor({ model, el }) {
+    this.model = model;
+    this.questions = model.get("_questions");
+    const uid = newId("course-quiz");
+    const root = makeRoot(model, "course-quiz", { role: "group", "aria-label": "quiz" });
 
-  const items = questions.map((question, q) => {
-    const item = write("fieldset", "course-quiz-question");
-    const legend = write("legend", "", {}, `${question.number}. ${question.question}`);
-    const feedback = write("div", "course-quiz-why");
-    const told = write("div", "course-quiz-told", { role: "status" });
-    const inputs = question.choices.map((choice, c) => {
-      const label = write("label", "course-quiz-choice");
-      const input = write("input", "", { type: "radio", name: `${uid}-${q}`, value: c });
-      input.addEventListener("change", () => answer(q, c));
-      label.append(input, write("span", "", {}, choice.text));
-      item.append(label);
-      return input;
+    this.items = this.questions.map((question, q) => {
+      const item = write("fieldset", "course-quiz-question");
+      const legend = write("legend", "", {}, `${question.number}. ${question.question}`);
+      const feedback = write("div", "course-quiz-why");
+      const told = write("div", "course-quiz-told", { role: "status" });
+      const inputs = question.choices.map((choice, c) => {
+        const label = write("label", "course-quiz-choice");
+        const input = write("input", "", { type: "radio", name: `${uid}-${q}`, value: c });
+        input.addEventListener("change", () => this.answer(q, c));
+        label.append(input, write("span", "", {}, choice.text));
+        item.append(label);
+        return input;
+      });
+      item.prepend(legend);
+      feedback.append(told);
+      item.append(feedback);
+      root.append(item);
+      return { inputs, feedback, told };
     });
-    item.prepend(legend);
-    feedback.append(told);
-    item.append(feedback);
-    root.append(item);
-    return { inputs, feedback, told };
-  });
-  const end = write("div", "course-quiz-end");
-  const score = write("div", "course-quiz-score", { role: "status" });
-  const again = write("button", "course-quiz-again", { type: "button" }, "Start again");
-  again.addEventListener("click", () => {
-    model.set(
-      "answers",
-      questions.map(() => null),
-    );
-    model.save_changes();
-    items[0].inputs[0].focus();
-  });
-  end.append(score, again);
-  root.append(end);
-  el.append(root);
+    const end = write("div", "course-quiz-end");
+    this.score = write("div", "course-quiz-score", { role: "status" });
+    const again = write("button", "course-quiz-again", { type: "button" }, "Start again");
+    again.addEventListener("click", () => {
+      model.set(
+        "answers",
+        this.questions.map(() => null),
+      );
+      model.save_changes();
+      this.items[0].inputs[0].focus();
+    });
+    end.append(this.score, again);
+    root.append(end);
+    el.append(root);
 
-  keepKeys(root, (event) => presses(event) || /^Arrow/.test(event.key));
-  root.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && event.target.type === "radio") event.target.click(); // as Space does by itself
-  });
-
-  function answer(q, c) {
-    model.set(
-      "answers",
-      model.get("answers").map((old, i) => (i === q ? c : old)),
-    );
-    model.save_changes();
+    keepKeys(root, (event) => presses(event) || /^Arrow/.test(event.key));
+    root.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && event.target.type === "radio") event.target.click(); // as Space does by itself
+    });
+    this.show();
+    this.stopListening = listen(model, { answers: () => this.show() });
   }
-  function show() {
-    const answers = model.get("answers");
+
+  answer(q, c) {
+    this.model.set(
+      "answers",
+      this.model.get("answers").map((old, i) => (i === q ? c : old)),
+    );
+    this.model.save_changes();
+  }
+
+  show() {
+    const answers = this.model.get("answers");
     let right = 0;
-    items.forEach(({ inputs, feedback, told }, q) => {
+    this.items.forEach(({ inputs, feedback, told }, q) => {
       const chosen = answers[q];
-      const choice = chosen === null ? null : questions[q].choices[chosen];
+      const choice = chosen === null ? null : this.questions[q].choices[chosen];
       inputs.forEach((input, c) => {
         input.checked = c === chosen;
       });
@@ -79,11 +85,18 @@ function render({ model, el }) {
     });
     const done = answers.every((chosen) => chosen !== null);
     const open = answers.filter((chosen) => chosen === null).length;
-    score.textContent = done ? model.get("_scores")[right] : `${open} of ${answers.length} still to answer`;
-    score.classList.toggle("course-quiz-done", done);
+    this.score.textContent = done ? this.model.get("_scores")[right] : `${open} of ${answers.length} still to answer`;
+    this.score.classList.toggle("course-quiz-done", done);
   }
-  show();
-  return listen(model, { answers: show });
+
+  remove() {
+    this.stopListening();
+  }
+}
+
+function render(options) {
+  const quiz = new QuizView(options);
+  return () => quiz.remove();
 }
 
 export default { render };
