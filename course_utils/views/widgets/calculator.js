@@ -10,150 +10,199 @@ const whole = (number) => number.toLocaleString("en");
 
 const HINT = "Drag the context or the batch until it no longer fits; then take fewer heads of keys and values.";
 
-function render({ model, el }) {
-  const { models, own, fields, contexts, batches, widths, cards, groups } = model.get("_layout");
-  const root = makeRoot(model, "course-bars course-calculator", { role: "group", "aria-label": "memory calculator" });
-  const set = (name, value) => {
-    model.set(name, value);
-    model.save_changes();
-  };
-  const menu = (name, options) => {
+class CalculatorView {
+  constructor({ model, el }) {
+    this.model = model;
+    ({
+      models: this.models,
+      own: this.own,
+      fields: this.fields,
+      contexts: this.contexts,
+      batches: this.batches,
+      widths: this.widths,
+      cards: this.cards,
+      groups: this.groups,
+    } = model.get("_layout"));
+    this.root = makeRoot(model, "course-bars course-calculator", { role: "group", "aria-label": "memory calculator" });
+    this.drawMenus();
+    this.drawSliders();
+    const menus = make("div", "course-bars-controls");
+    const sliders = make("div", "course-bars-controls course-calculator-sliders");
+    menus.append(this.choose.model.node, this.choose.bytes_per_value.node, this.choose.card.node);
+    sliders.append(this.context.node, this.batch.node, this.heads.node);
+    this.drawOwnSizes();
+    this.drawChart();
+    const legend = this.drawLegend();
+    const lines = make("div", "course-told course-bars-told", { role: "status" });
+    [this.how, this.fit] = [make("div", "course-calculator-how"), make("div", "course-calculator-fit")];
+    lines.append(this.how, this.fit);
+    this.root.append(menus, this.sizes, sliders, this.chart, legend, lines, make("div", "course-faint", {}, HINT));
+    keepSliderKeys(this.root);
+    el.append(this.root);
+    this.listenToModel();
+  }
+
+  drawMenus() {
+    this.choose = {
+      model: this.menu(
+        "model",
+        this.models.map((name) => [name, name]),
+      ),
+      card: this.menu(
+        "card",
+        this.cards.map((name) => [name, name]),
+      ),
+      bytes_per_value: this.menu("bytes_per_value", this.widths),
+    };
+  }
+
+  drawSliders() {
+    this.context = this.scale("context", "context, tokens", this.contexts, [256, 2048, 16384, 131072]);
+    this.batch = this.scale("batch", "batch, sequences", this.batches, [1, 16, 32, 256]);
+    this.heads = barsSlider({
+      name: "heads of keys and values",
+      last: 1,
+      ticks: [],
+      onInput: (i) => this.set("n_kv_heads", this.groups[this.model.get("model")][i]),
+    });
+  }
+
+  drawOwnSizes() {
+    // One's own sizes: typed on the page, read by Python, which says what is wrong with them.
+    this.sizes = make("fieldset", "course-calculator-own");
+    this.problem = make("div", "course-calculator-problem", { role: "alert" });
+    this.sizes.append(make("legend", "", {}, this.own));
+    this.typed = this.fields.map(([name, text]) => {
+      const label = make("label");
+      const input = make("input", "", { type: "text", inputmode: "decimal", autocomplete: "off", size: 8 });
+      label.append(makeSet("span", "", {}, text), input);
+      this.sizes.append(label);
+      input.addEventListener("change", () =>
+        this.set("_typed", Object.fromEntries(this.typed.map(([key, field]) => [key, field.value]))),
+      );
+      return [name, input];
+    });
+    this.sizes.append(this.problem);
+    keepKeys(
+      this.sizes,
+      (event) =>
+        !["Tab", "Escape"].includes(event.key) &&
+        !((event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) && ["Enter", "s"].includes(event.key)),
+    );
+  }
+
+  drawChart() {
+    this.chart = make("div", "course-calculator-chart", { role: "img" });
+    const track = make("div", "course-calculator-track");
+    [this.weights, this.cache, this.edge] = ["weights", "cache", "card"].map((part) =>
+      make("div", `course-calculator-${part}`),
+    );
+    track.append(this.weights, this.cache, this.edge);
+    this.chart.append(track);
+  }
+
+  drawLegend() {
+    const legend = make("div", "course-legend course-calculator-legend");
+    this.words = [];
+    for (const part of ["weights", "cache", "card"]) {
+      const entry = make("span");
+      const text = make("span");
+      entry.append(make("span", `course-calculator-sample course-calculator-${part}`), text);
+      this.words.push(text);
+      legend.append(entry);
+    }
+    return legend;
+  }
+
+  listenToModel() {
+    this.choose.model.select.addEventListener("change", () => this.showOwn());
+    this.stopListening = listen(this.model, {
+      _shown: () => {
+        this.show();
+        this.showOwn();
+      },
+      _typed: () => this.showOwn(),
+      _problem: () => this.showOwn(),
+    });
+    this.stop = this.model.alone ? answerCalculator(this.model) : () => {};
+    this.show();
+    this.showOwn();
+  }
+
+  set(name, value) {
+    this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  menu(name, options) {
     const label = make("label", "course-calculator-menu");
     const select = make("select");
     for (const [value, text] of options) select.append(make("option", "", { value }, text));
     label.append(make("span", "", {}, WORDS[name]), select);
-    select.addEventListener("change", () => set(name, name === "bytes_per_value" ? +select.value : select.value));
+    select.addEventListener("change", () => this.set(name, name === "bytes_per_value" ? +select.value : select.value));
     return { node: label, select };
-  };
-  const scale = (name, text, values, named) =>
-    barsSlider({
+  }
+
+  scale(name, text, values, named) {
+    return barsSlider({
       name: text,
       last: values.length - 1,
       ticks: values.flatMap((value, i) =>
         named.includes(value) ? [[i, value >= 1024 ? `${value / 1024}k` : value]] : [],
       ),
-      onInput: (i) => set(name, values[i]),
+      onInput: (i) => this.set(name, values[i]),
     });
-
-  const choose = {
-    model: menu(
-      "model",
-      models.map((name) => [name, name]),
-    ),
-    card: menu(
-      "card",
-      cards.map((name) => [name, name]),
-    ),
-    bytes_per_value: menu("bytes_per_value", widths),
-  };
-  const context = scale("context", "context, tokens", contexts, [256, 2048, 16384, 131072]);
-  const batch = scale("batch", "batch, sequences", batches, [1, 16, 32, 256]);
-  const heads = barsSlider({
-    name: "heads of keys and values",
-    last: 1,
-    ticks: [],
-    onInput: (i) => set("n_kv_heads", groups[model.get("model")][i]),
-  });
-  const menus = make("div", "course-bars-controls");
-  const sliders = make("div", "course-bars-controls course-calculator-sliders");
-  menus.append(choose.model.node, choose.bytes_per_value.node, choose.card.node);
-  sliders.append(context.node, batch.node, heads.node);
-
-  // One's own sizes: typed on the page, read by Python, which says what is wrong with them.
-  const sizes = make("fieldset", "course-calculator-own");
-  const problem = make("div", "course-calculator-problem", { role: "alert" });
-  sizes.append(make("legend", "", {}, own));
-  const typed = fields.map(([name, text]) => {
-    const label = make("label");
-    const input = make("input", "", { type: "text", inputmode: "decimal", autocomplete: "off", size: 8 });
-    label.append(makeSet("span", "", {}, text), input);
-    sizes.append(label);
-    input.addEventListener("change", () =>
-      set("_typed", Object.fromEntries(typed.map(([key, field]) => [key, field.value]))),
-    );
-    return [name, input];
-  });
-  sizes.append(problem);
-  keepKeys(
-    sizes,
-    (event) =>
-      !["Tab", "Escape"].includes(event.key) &&
-      !((event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) && ["Enter", "s"].includes(event.key)),
-  );
-
-  const chart = make("div", "course-calculator-chart", { role: "img" });
-  const track = make("div", "course-calculator-track");
-  const [weights, cache, edge] = ["weights", "cache", "card"].map((part) => make("div", `course-calculator-${part}`));
-  track.append(weights, cache, edge);
-  chart.append(track);
-  const legend = make("div", "course-legend course-calculator-legend");
-  const words = [];
-  for (const part of ["weights", "cache", "card"]) {
-    const entry = make("span");
-    const text = make("span");
-    entry.append(make("span", `course-calculator-sample course-calculator-${part}`), text);
-    words.push(text);
-    legend.append(entry);
   }
-  const lines = make("div", "course-told course-bars-told", { role: "status" });
-  const [how, fit] = [make("div", "course-calculator-how"), make("div", "course-calculator-fit")];
-  lines.append(how, fit);
-  root.append(menus, sizes, sliders, chart, legend, lines, make("div", "course-faint", {}, HINT));
-  keepSliderKeys(root);
-  el.append(root);
 
-  const nearest = (values, value) =>
-    values.reduce(
-      (best, each, i) => (Math.abs(Math.log2(each / value)) < Math.abs(Math.log2(values[best] / value)) ? i : best),
-      0,
-    );
-  function show() {
-    const shown = model.get("_shown");
+  show() {
+    const shown = this.model.get("_shown");
     const total = (shown.weights ?? 0) + shown.cache;
     const end = Math.max(total, shown.card) * 1.03;
-    for (const name in choose) choose[name].select.value = model.get(name);
-    context.show(nearest(contexts, model.get("context")), whole(model.get("context")));
-    batch.show(nearest(batches, model.get("batch")), whole(model.get("batch")));
-    const choices = groups[model.get("model")];
-    const input = heads.node.querySelector("input");
+    for (const name in this.choose) this.choose[name].select.value = this.model.get(name);
+    this.context.show(nearest(this.contexts, this.model.get("context")), whole(this.model.get("context")));
+    this.batch.show(nearest(this.batches, this.model.get("batch")), whole(this.model.get("batch")));
+    const choices = this.groups[this.model.get("model")];
+    const input = this.heads.node.querySelector("input");
     input.max = Math.max(1, choices.length - 1);
     input.disabled = choices.length === 0;
-    heads.show(Math.max(0, choices.indexOf(shown.heads)), shown.heads_told);
-    weights.style.width = `${(100 * (shown.weights ?? 0)) / end}%`;
-    cache.style.left = weights.style.width;
-    cache.style.width = `${(100 * shown.cache) / end}%`;
-    cache.dataset.value = shown.cache;
-    weights.dataset.value = shown.weights ?? "";
-    edge.style.left = `${(100 * shown.card) / end}%`;
-    [...shown.parts, `card: ${model.get("card")}`].forEach((text, i) => {
-      words[i].textContent = text;
+    this.heads.show(Math.max(0, choices.indexOf(shown.heads)), shown.heads_told);
+    this.weights.style.width = `${(100 * (shown.weights ?? 0)) / end}%`;
+    this.cache.style.left = this.weights.style.width;
+    this.cache.style.width = `${(100 * shown.cache) / end}%`;
+    this.cache.dataset.value = shown.cache;
+    this.weights.dataset.value = shown.weights ?? "";
+    this.edge.style.left = `${(100 * shown.card) / end}%`;
+    [...shown.parts, `card: ${this.model.get("card")}`].forEach((text, i) => {
+      this.words[i].textContent = text;
     });
-    [how.textContent, fit.textContent] = shown.lines;
-    chart.setAttribute("aria-label", [...shown.parts, shown.lines[1]].join(". "));
-    root.classList.toggle("course-calculator-over", shown.weights !== null && total > shown.card);
+    [this.how.textContent, this.fit.textContent] = shown.lines;
+    this.chart.setAttribute("aria-label", [...shown.parts, shown.lines[1]].join(". "));
+    this.root.classList.toggle("course-calculator-over", shown.weights !== null && total > shown.card);
   }
-  function showOwn() {
-    sizes.hidden = choose.model.select.value !== own;
-    problem.textContent = model.get("_problem");
-    if (problem.textContent) return; // what is wrong stays, to be mended
-    for (const [name, field] of typed) if (!field.matches(":focus")) field.value = model.get("_typed")[name] ?? ""; // not while one types
+
+  showOwn() {
+    this.sizes.hidden = this.choose.model.select.value !== this.own;
+    this.problem.textContent = this.model.get("_problem");
+    if (this.problem.textContent) return; // what is wrong stays, to be mended
+    for (const [name, field] of this.typed)
+      if (!field.matches(":focus")) field.value = this.model.get("_typed")[name] ?? ""; // not while one types
   }
-  choose.model.select.addEventListener("change", showOwn);
-  const stopListening = listen(model, {
-    _shown: () => {
-      show();
-      showOwn();
-    },
-    _typed: showOwn,
-    _problem: showOwn,
-  });
-  const stop = model.alone ? answerCalculator(model) : () => {};
-  show();
-  showOwn();
-  return () => {
-    stop();
-    stopListening();
-  };
+
+  remove() {
+    this.stop();
+    this.stopListening();
+  }
+}
+
+const nearest = (values, value) =>
+  values.reduce(
+    (best, each, i) => (Math.abs(Math.log2(each / value)) < Math.abs(Math.log2(values[best] / value)) ? i : best),
+    0,
+  );
+
+function render(options) {
+  const calculator = new CalculatorView(options);
+  return () => calculator.remove();
 }
 
 export default { render };

@@ -36,7 +36,7 @@ export function answerCalculator(model) {
 }
 
 // As `_read` and `_checked` of calculator.py: the sizes that were typed, or what is wrong with them.
-function ownSizes(typed, { fields, largest }) {
+export function ownSizes(typed, { fields, largest }) {
   const sizes = {};
   const wrong = (problem) => ({ sizes: null, problem: `${problem}.` });
   for (const [name, text] of Object.entries(typed)) {
@@ -60,20 +60,11 @@ function ownSizes(typed, { fields, largest }) {
   return { sizes, problem: "" };
 }
 
+const many = (number, thing) => `${counted(number)} ${thing}${number === 1 ? "" : "s"}`;
+
 // As `_count` of calculator.py. own: sizes of one's own, or null for the model of that name.
-function memoryOf({ name, own, context, batch, bytes_per_value: width, n_kv_heads, card, models, cards }) {
-  const sizes = own
-    ? {
-        n_heads: own.n_kv_heads ?? 1,
-        n_kv_heads: own.n_kv_heads ?? 1,
-        d_head: own.d_head ?? 1,
-        d_latent: own.latent ?? null,
-        d_rope: own.rotary ?? null,
-        spans: [[own.layers, own.window ?? null]],
-        window: own.window ?? null,
-        context: Infinity,
-      }
-    : models[name];
+export function memoryOf({ name, own, context, batch, bytes_per_value: width, n_kv_heads, card, models, cards }) {
+  const sizes = own ? sizesOfOnesOwn(own) : models[name];
   const heads = n_kv_heads || sizes.n_kv_heads;
   const a_token = sizes.d_latent ? sizes.d_latent + sizes.d_rope : 2 * heads * sizes.d_head;
   const kept = (T) => sizes.spans.reduce((sum, [layers, window]) => sum + layers * Math.min(T, window ?? T), 0);
@@ -85,8 +76,39 @@ function memoryOf({ name, own, context, batch, bytes_per_value: width, n_kv_head
     `weights: ${weights === null ? "not counted here" : inBinaryUnits(weights)}`,
     `cache: ${inBinaryUnits(cache)}`,
   ];
-  const many = (number, thing) => `${counted(number)} ${thing}${number === 1 ? "" : "s"}`;
+  const how = `${factorsOf(sizes, heads, context)} × ${many(batch, "sequence")} × ${many(width, "byte")}`;
+  return {
+    weights,
+    cache,
+    card: size,
+    heads,
+    heads_told: sizes.d_latent ? "a latent" : String(heads),
+    lines: [
+      `cache = ${how} = ${inBinaryUnits(cache)}.`,
+      fitOf(Boolean(own), weights, cache, size, card, sizes, cacheOf),
+    ],
+    parts,
+  };
+}
 
+function sizesOfOnesOwn(own) {
+  return {
+    n_heads: own.n_kv_heads ?? 1,
+    n_kv_heads: own.n_kv_heads ?? 1,
+    d_head: own.d_head ?? 1,
+    d_latent: own.latent ?? null,
+    d_rope: own.rotary ?? null,
+    spans: [[own.layers, own.window ?? null]],
+    window: own.window ?? null,
+    context: Infinity,
+  };
+}
+
+// The numbers of a token times the layers and tokens that keep them, in words.
+function factorsOf(sizes, heads, context) {
+  const token = sizes.d_latent
+    ? `(${sizes.d_latent} latent + ${sizes.d_rope} rotary)`
+    : `2 × ${heads} heads × ${sizes.d_head}`;
   const terms = sizes.spans.map(
     ([layers, window]) =>
       `${layers} layers × ${
@@ -95,44 +117,31 @@ function memoryOf({ name, own, context, batch, bytes_per_value: width, n_kv_head
           : `${counted(window)} tokens (the window keeps the last ${counted(window)})`
       }`,
   );
-  const token = sizes.d_latent
-    ? `(${sizes.d_latent} latent + ${sizes.d_rope} rotary)`
-    : `2 × ${heads} heads × ${sizes.d_head}`;
-  const all = terms.length === 1 ? terms[0] : `(${terms.join(" + ")})`;
-  const how = `${token} × ${all} × ${many(batch, "sequence")} × ${many(width, "byte")}`;
+  return `${token} × ${terms.length === 1 ? terms[0] : `(${terms.join(" + ")})`}`;
+}
 
-  function longest() {
-    const room = size - weights;
-    const window = sizes.window;
-    const most = Math.max(0, Math.floor(room / cacheOf(1)));
-    if (window === null || most < window) return most;
-    const further = cacheOf(window + 1) - cacheOf(window);
-    return further ? window + Math.floor((room - cacheOf(window)) / further) : Infinity;
+// Whether weights and cache fit a card, and how long a sequence may grow on it.
+function fitOf(own, weights, cache, size, card, sizes, cacheOf) {
+  if (weights === null) {
+    return own
+      ? "Without the number of parameters nothing is said of the card."
+      : "The course does not count the weights of this model, so nothing is said of the card.";
   }
-  function fit() {
-    if (weights === null) {
-      return own
-        ? "Without the number of parameters nothing is said of the card."
-        : "The course does not count the weights of this model, so nothing is said of the card.";
-    }
-    if (weights > size) return `The weights alone are more than ${card}.`;
-    return `Together ${inBinaryUnits(weights + cache)} of ${card}: ${weights + cache <= size ? "fits" : "does not fit"}. ${room()}`;
-  }
-  function room() {
-    const most = longest();
-    if (most === Infinity) return "At this batch the window fits, so the cache never grows beyond it.";
-    const beyond = most > sizes.context ? `, more than the ${counted(sizes.context)} that the model was made for` : "";
-    return `The card has room for ${many(most, "token")} a sequence${beyond}.`;
-  }
-  return {
-    weights,
-    cache,
-    card: size,
-    heads,
-    heads_told: sizes.d_latent ? "a latent" : String(heads),
-    lines: [`cache = ${how} = ${inBinaryUnits(cache)}.`, fit()],
-    parts,
-  };
+  if (weights > size) return `The weights alone are more than ${card}.`;
+  const fits = weights + cache <= size ? "fits" : "does not fit";
+  const together = `Together ${inBinaryUnits(weights + cache)} of ${card}: ${fits}.`;
+  const most = longestContext(size - weights, sizes.window, cacheOf);
+  if (most === Infinity) return `${together} At this batch the window fits, so the cache never grows beyond it.`;
+  const beyond = most > sizes.context ? `, more than the ${counted(sizes.context)} that the model was made for` : "";
+  return `${together} The card has room for ${many(most, "token")} a sequence${beyond}.`;
+}
+
+// How many tokens of a sequence the cache may hold in these bytes.
+function longestContext(room, window, cacheOf) {
+  const most = Math.max(0, Math.floor(room / cacheOf(1)));
+  if (window === null || most < window) return most;
+  const further = cacheOf(window + 1) - cacheOf(window);
+  return further ? window + Math.floor((room - cacheOf(window)) / further) : Infinity;
 }
 
 // Bytes of the weights at 2 bytes each, as `parameters` of costs/configurations.py counts them; null with experts.

@@ -8,58 +8,76 @@ const HINT = "Click or tap a cell, or drag, to paint. Keys: arrows move, Space p
 const SETTINGS = { "sliding window": "window", "prefix-LM": "prefix", padding: "length" };
 const SAID = { window: "places in the window", prefix: "tokens in the prefix", length: "real keys" };
 
-function render({ model, el }) {
-  const tokens = model.get("_tokens");
-  const keys = model.get("_keys");
-  const layout = model.get("_layout");
-  const catalogue = model.get("_catalogue");
-  const n = tokens.length;
-  const m = keys.length;
-  const ramp = makeRamp(model);
-  const uid = newId("course-painter");
-  const root = makeRoot(model, "course-painter", { role: "group", "aria-label": "mask painter" });
-  root.style.setProperty("--cell", `${layout.cell}px`);
-  root.style.setProperty("--cell-font", layout.cell < 30 ? "12px" : "13px");
-  const turned = Math.max(...keys.map((key) => key.length)) * 8 > layout.cell;
+class MaskPainterView {
+  constructor({ model, el }) {
+    this.model = model;
+    this.tokens = model.get("_tokens");
+    this.keys = model.get("_keys");
+    this.layout = model.get("_layout");
+    this.catalogue = model.get("_catalogue");
+    this.n = this.tokens.length;
+    this.m = this.keys.length;
+    this.ramp = makeRamp(model);
+    this.uid = newId("course-painter");
+    const root = makeRoot(model, "course-painter", { role: "group", "aria-label": "mask painter" });
+    root.style.setProperty("--cell", `${this.layout.cell}px`);
+    root.style.setProperty("--cell-font", this.layout.cell < 30 ? "12px" : "13px");
+    this.turned = Math.max(...this.keys.map((key) => key.length)) * 8 > this.layout.cell;
 
-  const chooser = familyChooser();
-  const sliders = familySliders();
-  const about = familyStory();
-  const left = grid("mask", true);
-  const right = grid("weights under this mask", false);
-  const grids = make("div", "course-painter-grids");
-  const verdict = verdictBox();
-  const copier = codeCopier();
-  const goal = make("div", "course-painter-goal", { role: "status" });
-  grids.append(left.node, right.node);
-  root.append(
-    chooser.node,
-    grids,
-    about.node,
-    sliders.node,
-    ...(model.get("_target") ? [goal] : []),
-    verdict.node,
-    legend(),
-    copier.node,
-  ); // what changes its height: below
-  el.append(root);
-  let cursor = [0, 0];
-  let drag = null;
-  let late = null;
-  let painted = null; // painted: the last mask of no family
-  const states = []; // what each cell of the weights shows, so that only those that change are written
-  paintOnPointer();
-  left.node.addEventListener("keydown", press);
+    this.chooser = this.familyChooser();
+    this.sliders = this.familySliders();
+    this.about = this.familyStory();
+    this.left = this.grid("mask", true);
+    this.right = this.grid("weights under this mask", false);
+    const grids = make("div", "course-painter-grids");
+    this.verdict = this.verdictBox();
+    this.copier = this.codeCopier();
+    this.goal = make("div", "course-painter-goal", { role: "status" });
+    grids.append(this.left.node, this.right.node);
+    root.append(
+      this.chooser.node,
+      grids,
+      this.about.node,
+      this.sliders.node,
+      ...(model.get("_target") ? [this.goal] : []),
+      this.verdict.node,
+      this.legend(),
+      this.copier.node,
+    ); // what changes its height: below
+    el.append(root);
+    this.cursor = [0, 0];
+    this.drag = null;
+    this.late = null;
+    this.painted = null; // painted: the last mask of no family
+    this.states = []; // what each cell of the weights shows, so that only those that change are written
+    this.paintOnPointer();
+    this.left.node.addEventListener("keydown", (event) => this.press(event));
+    this.listenToModel();
+  }
 
-  function familyChooser() {
+  listenToModel() {
+    this.stopListening = listen(this.model, {
+      _mask: () => this.show(),
+      family: () => this.show(),
+      window: () => this.show(),
+      prefix: () => this.show(),
+      length: () => this.show(),
+      _result: () => this.showResult(),
+    });
+    this.stop = this.model.alone ? answerPainter(this.model) : () => {};
+    this.show();
+    this.showResult();
+  }
+
+  familyChooser() {
     const node = make("div", "course-row course-painter-families", {
       role: "radiogroup",
       "aria-label": "family of masks",
     });
-    const radios = Object.keys(layout.about).map((family) => {
+    const radios = Object.keys(this.layout.about).map((family) => {
       const label = make("label", "course-painter-family");
-      const radio = make("input", "", { type: "radio", name: `${uid}-family`, value: family });
-      radio.addEventListener("change", () => choose(family, {}));
+      const radio = make("input", "", { type: "radio", name: `${this.uid}-family`, value: family });
+      radio.addEventListener("change", () => this.choose(family, {}));
       label.append(radio, make("span", "", {}, family));
       node.append(label);
       return radio;
@@ -69,15 +87,15 @@ function render({ model, el }) {
       node,
       show: (family) =>
         radios.forEach((radio) => {
-          radio.disabled = radio.value === "painted" && !painted;
+          radio.disabled = radio.value === "painted" && !this.painted;
           radio.checked = radio.value === family;
         }),
     };
   }
 
-  function familyStory() {
+  familyStory() {
     const node = make("div", "course-faint course-painter-about");
-    const lines = Object.entries(layout.about).map(([family, text]) => {
+    const lines = Object.entries(this.layout.about).map(([family, text]) => {
       const line = make("div", "", { "data-family": family }, text);
       node.append(line);
       return line;
@@ -90,16 +108,17 @@ function render({ model, el }) {
         }),
     };
   }
-  function familySliders() {
+
+  familySliders() {
     const node = make("div", "course-painter-sliders");
     const sliders = [];
     for (const [family, name] of Object.entries(SETTINGS)) {
-      const values = catalogue.filter((entry) => entry.family === family).map((entry) => entry.value);
+      const values = this.catalogue.filter((entry) => entry.family === family).map((entry) => entry.value);
       if (!values.length) continue;
       const label = make("label", "course-painter-slider");
       const output = make("output");
       const slider = make("input", "", { type: "range", min: values[0], max: values.at(-1), step: 1 });
-      slider.addEventListener("input", () => choose(family, { [name]: +slider.value }));
+      slider.addEventListener("input", () => this.choose(family, { [name]: +slider.value }));
       label.append(make("span", "", {}, SAID[name]), slider, output);
       node.append(label);
       sliders.push({ family, name, label, slider, output });
@@ -109,41 +128,38 @@ function render({ model, el }) {
       node,
       show: (chosen) =>
         sliders.forEach(({ family, name, label, slider, output }) => {
-          slider.value = model.get(name);
-          output.textContent = model.get(name);
+          slider.value = this.model.get(name);
+          output.textContent = this.model.get(name);
           label.hidden = family !== chosen;
         }),
     };
   }
-  function usesArrows(event) {
-    return /^(Arrow|Home|End|Page| )/.test(event.key);
-  }
 
-  function grid(title, paints) {
+  grid(title, paints) {
     const node = make("div", "course-painter-grid");
-    const id = `${uid}-${paints ? "mask" : "weights"}`;
+    const id = `${this.uid}-${paints ? "mask" : "weights"}`;
     const told = make("span", "course-faint course-painter-late");
     const head = make("div", "course-painter-title", {}, "");
     head.append(make("b", "", { id }, title), told);
     const scroll = makeScroll("course-painter-scroll");
-    const roles = paints ? { role: "grid", "aria-describedby": `${uid}-hint` } : { role: "table" };
-    const table = make("table", turned ? "course-painter-turned" : "", { ...roles, "aria-labelledby": id });
+    const roles = paints ? { role: "grid", "aria-describedby": `${this.uid}-hint` } : { role: "table" };
+    const table = make("table", this.turned ? "course-painter-turned" : "", { ...roles, "aria-labelledby": id });
     const top = table.createTHead().insertRow();
     const body = table.createTBody();
     const cells = [];
     const heads = [];
     top.append(make("th", "course-painter-corner", {}, "query ↓ key →"));
-    for (const key of keys) {
+    for (const key of this.keys) {
       const th = make("th", "", { scope: "col", title: key });
       th.append(make("span", "", {}, key));
       top.append(th);
     }
-    tokens.forEach((token, r) => {
+    this.tokens.forEach((token, r) => {
       const row = body.insertRow();
       const th = make("th", "", { scope: "row", title: token }, token);
       heads.push(th);
       row.append(th);
-      keys.forEach((key, c) => {
+      this.keys.forEach((key, c) => {
         const cell = make("td", "", paints ? { role: "gridcell" } : {});
         if (paints) {
           const box = make("div", "course-painter-box", {
@@ -155,8 +171,8 @@ function render({ model, el }) {
             "aria-label": `${token} may attend to ${key}`,
           });
           box.addEventListener("focus", () => {
-            cells[cursor[0] * m + cursor[1]].tabIndex = -1;
-            cursor = [r, c];
+            cells[this.cursor[0] * this.m + this.cursor[1]].tabIndex = -1;
+            this.cursor = [r, c];
             box.tabIndex = 0;
           });
           cell.append(box);
@@ -171,7 +187,7 @@ function render({ model, el }) {
     return { node, table, cells, heads, told };
   }
 
-  function legend() {
+  legend() {
     const node = make("div", "course-legend course-painter-legend");
     const item = (mark, text) => {
       const part = make("span");
@@ -181,14 +197,14 @@ function render({ model, el }) {
     item("b", "blocked: may not attend");
     item("l", "a weight where blocked, or NaN");
     item("e", "may attend to nothing");
-    node.append(make("span", "course-painter-hint", { id: `${uid}-hint` }, HINT));
+    node.append(make("span", "course-painter-hint", { id: `${this.uid}-hint` }, HINT));
     return node;
   }
 
-  function verdictBox() {
+  verdictBox() {
     const node = make("div", "course-painter-verdict");
     const told = make("div", "", { role: "status" });
-    const lines = model.get("_result").lines.map(() => make("div"));
+    const lines = this.model.get("_result").lines.map(() => make("div"));
     told.append(...lines);
     node.append(told);
     return {
@@ -203,14 +219,14 @@ function render({ model, el }) {
   }
 
   // The code is shown and selected as well, for pages that may not write to the clipboard.
-  function codeCopier() {
+  codeCopier() {
     const node = make("div", "course-row course-painter-copy");
-    const id = `${uid}-code`;
+    const id = `${this.uid}-code`;
     const button = make("button", "course-painter-button", { type: "button", "aria-controls": id }, "Copy as code");
     const told = make("span", "course-faint course-painter-told", { "aria-live": "polite" });
     const code = make("textarea", "course-painter-code", {
       id,
-      rows: n + 2,
+      rows: this.n + 2,
       cols: 10,
       readonly: "",
       wrap: "off",
@@ -234,187 +250,199 @@ function render({ model, el }) {
     keepKeys(button, presses);
     keepKeys(code, () => true);
     node.append(button, told, code);
-    function show() {
-      if (code.hidden || code.value === codeOf()) return;
-      code.value = codeOf();
+    const show = () => {
+      if (code.hidden || code.value === this.codeOf()) return;
+      code.value = this.codeOf();
       told.textContent = "";
-    }
+    };
     return { node, show };
   }
-  function codeOf() {
-    const mask = model.get("_mask");
-    const family = model.get("family");
-    if (family !== "painted" && entryOf(family).mask === mask) return entryOf(family).code;
-    const rows = tokens.map((_, r) => `    [${[...mask.slice(r * m, r * m + m)].join(", ")}],`);
+
+  codeOf() {
+    const mask = this.model.get("_mask");
+    const family = this.model.get("family");
+    if (family !== "painted" && this.entryOf(family).mask === mask) return this.entryOf(family).code;
+    const rows = this.tokens.map((_, r) => `    [${[...mask.slice(r * this.m, r * this.m + this.m)].join(", ")}],`);
     return `mask = torch.tensor([\n${rows.join("\n")}\n], dtype=torch.bool)`;
   }
 
   // ---- painting
-  const at = (r, c) => model.get("_mask")[r * m + c];
-  function choose(family, settings) {
-    for (const [name, value] of Object.entries(settings)) model.set(name, value);
-    const mask = entryOf(family).mask; // before the family changes, for then what is shown counts as painted
-    model.set("family", family);
-    model.set("_mask", mask);
-    model.save_changes();
-  }
-  function entryOf(family) {
-    if (family === "painted") return { mask: painted };
-    const name = SETTINGS[family];
-    return catalogue.find((entry) => entry.family === family && (!name || entry.value === model.get(name)));
-  }
-  function paint(places, value) {
-    const mask = [...model.get("_mask")];
-    for (const [r, c] of places) mask[r * m + c] = value;
-    const text = mask.join("");
-    if (text === model.get("_mask")) return;
-    // As in painter.py: the family stays while it fits, else the first that does is named.
-    if (model.get("family") === "painted" || entryOf(model.get("family")).mask !== text) {
-      const entry = catalogue.find((other) => other.mask === text);
-      if (entry?.setting) model.set(entry.setting, entry.value);
-      model.set("family", entry?.family ?? "painted");
-    }
-    model.set("_mask", text);
-    model.save_changes(); // one message at a time is under way; the last state follows it
-  }
-  const other = (value) => (value === "1" ? "0" : "1");
-  function focus(r, c) {
-    left.cells[r * m + c].focus({ preventScroll: false });
+  at(r, c) {
+    return this.model.get("_mask")[r * this.m + c];
   }
 
-  function paintOnPointer() {
+  choose(family, settings) {
+    for (const [name, value] of Object.entries(settings)) this.model.set(name, value);
+    const mask = this.entryOf(family).mask; // before the family changes, for then what is shown counts as painted
+    this.model.set("family", family);
+    this.model.set("_mask", mask);
+    this.model.save_changes();
+  }
+
+  entryOf(family) {
+    if (family === "painted") return { mask: this.painted };
+    const name = SETTINGS[family];
+    return this.catalogue.find((entry) => entry.family === family && (!name || entry.value === this.model.get(name)));
+  }
+
+  paint(places, value) {
+    const mask = [...this.model.get("_mask")];
+    for (const [r, c] of places) mask[r * this.m + c] = value;
+    const text = mask.join("");
+    if (text === this.model.get("_mask")) return;
+    // As in painter.py: the family stays while it fits, else the first that does is named.
+    if (this.model.get("family") === "painted" || this.entryOf(this.model.get("family")).mask !== text) {
+      const entry = this.catalogue.find((other) => other.mask === text);
+      if (entry?.setting) this.model.set(entry.setting, entry.value);
+      this.model.set("family", entry?.family ?? "painted");
+    }
+    this.model.set("_mask", text);
+    this.model.save_changes(); // one message at a time is under way; the last state follows it
+  }
+
+  focus(r, c) {
+    this.left.cells[r * this.m + c].focus({ preventScroll: false });
+  }
+
+  paintOnPointer() {
     const place = (event) => {
       const box = document.elementFromPoint(event.clientX, event.clientY)?.closest(".course-painter-box");
-      return box && left.table.contains(box) ? [+box.dataset.row, +box.dataset.column] : null;
+      return box && this.left.table.contains(box) ? [+box.dataset.row, +box.dataset.column] : null;
     };
-    left.table.addEventListener("pointerdown", (event) => {
+    this.left.table.addEventListener("pointerdown", (event) => {
       const here = place(event);
       if (!here || event.button !== 0) return;
       event.preventDefault(); // no text gets selected
-      left.table.setPointerCapture(event.pointerId);
-      drag = { value: other(at(...here)), last: here };
-      focus(...here);
-      paint([here], drag.value);
+      this.left.table.setPointerCapture(event.pointerId);
+      this.drag = { value: other(this.at(...here)), last: here };
+      this.focus(...here);
+      this.paint([here], this.drag.value);
     });
-    left.table.addEventListener("pointermove", (event) => {
-      const here = drag && place(event);
-      if (!here || (here[0] === drag.last[0] && here[1] === drag.last[1])) return;
-      paint(between(drag.last, here), drag.value);
-      drag.last = here;
+    this.left.table.addEventListener("pointermove", (event) => {
+      const here = this.drag && place(event);
+      if (!here || (here[0] === this.drag.last[0] && here[1] === this.drag.last[1])) return;
+      this.paint(between(this.drag.last, here), this.drag.value);
+      this.drag.last = here;
     });
     for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
-      left.table.addEventListener(end, () => {
-        drag = null;
+      this.left.table.addEventListener(end, () => {
+        this.drag = null;
       });
     }
   }
-  function between([r0, c0], [r1, c1]) {
-    // a quick hand skips cells: fill the line
-    const steps = Math.max(Math.abs(r1 - r0), Math.abs(c1 - c0));
-    return Array.from({ length: steps }, (_, i) => [
-      Math.round(r0 + ((r1 - r0) * (i + 1)) / steps),
-      Math.round(c0 + ((c1 - c0) * (i + 1)) / steps),
-    ]);
-  }
 
-  function press(event) {
+  press(event) {
     if (event.altKey || event.metaKey || !event.target.classList.contains("course-painter-box")) return;
-    const [r, c] = cursor;
+    const [r, c] = this.cursor;
     const target = event.ctrlKey
-      ? { Home: [0, 0], End: [n - 1, m - 1] }[event.key]
+      ? { Home: [0, 0], End: [this.n - 1, this.m - 1] }[event.key]
       : {
           ArrowDown: [r + 1, c],
           ArrowUp: [r - 1, c],
           ArrowRight: [r, c + 1],
           ArrowLeft: [r, c - 1],
           Home: [r, 0],
-          End: [r, m - 1],
+          End: [r, this.m - 1],
         }[event.key];
     if (target) {
-      const there = [Math.max(0, Math.min(n - 1, target[0])), Math.max(0, Math.min(m - 1, target[1]))];
-      if (event.shiftKey) paint(between([r, c], there), at(r, c));
-      focus(...there);
+      const there = [Math.max(0, Math.min(this.n - 1, target[0])), Math.max(0, Math.min(this.m - 1, target[1]))];
+      if (event.shiftKey) this.paint(between([r, c], there), this.at(r, c));
+      this.focus(...there);
     } else if ((event.key === " " || event.key === "Enter") && !event.ctrlKey && !event.shiftKey) {
-      paint([[r, c]], other(at(r, c)));
+      this.paint([[r, c]], other(this.at(r, c)));
     } else return;
     keepKey(event);
   }
 
   // ---- showing
-  function show() {
-    const mask = model.get("_mask");
-    const family = model.get("family");
-    if (family === "painted") painted = mask;
-    chooser.show(family);
-    about.show(family);
-    sliders.show(family);
-    left.cells.forEach((box, i) => {
+  show() {
+    const mask = this.model.get("_mask");
+    const family = this.model.get("family");
+    if (family === "painted") this.painted = mask;
+    this.chooser.show(family);
+    this.about.show(family);
+    this.sliders.show(family);
+    this.left.cells.forEach((box, i) => {
       if (box.getAttribute("aria-checked") === String(mask[i] === "1")) return;
       box.setAttribute("aria-checked", mask[i] === "1");
     });
-    left.heads.forEach((head, r) => empty(head, !mask.slice(r * m, r * m + m).includes("1")));
-    copier.show();
-    showGoal();
-    showLate();
+    this.left.heads.forEach((head, r) => this.empty(head, !mask.slice(r * this.m, r * this.m + this.m).includes("1")));
+    this.copier.show();
+    this.showGoal();
+    this.showLate();
   }
-  function showGoal() {
-    const mask = model.get("_mask");
-    const left = [...model.get("_target")].filter((sign, i) => sign !== mask[i]).length;
-    goal.textContent = left ? `Goal: ${left} cell${left > 1 ? "s" : ""} to go` : "Goal reached: this is the mask";
+
+  showGoal() {
+    const mask = this.model.get("_mask");
+    const left = [...this.model.get("_target")].filter((sign, i) => sign !== mask[i]).length;
+    this.goal.textContent = left ? `Goal: ${left} cell${left > 1 ? "s" : ""} to go` : "Goal reached: this is the mask";
   }
-  function showResult() {
-    const { text, levels, marks, rows } = model.get("_result");
-    right.cells.forEach((cell, i) => {
+
+  showResult() {
+    const { text, levels, marks, rows } = this.model.get("_result");
+    this.right.cells.forEach((cell, i) => {
       const state = `${marks[i]} ${levels[i]} ${text[i]}`;
-      if (states[i] === state) return;
-      states[i] = state;
+      if (this.states[i] === state) return;
+      this.states[i] = state;
       const shown = marks[i] === "w" || marks[i] === "l";
       cell.dataset.mark = marks[i];
-      cell.style.backgroundColor = shown ? ramp.colour(levels[i]) : "";
-      cell.style.color = shown ? ramp.ink(levels[i]) : "";
+      cell.style.backgroundColor = shown ? this.ramp.colour(levels[i]) : "";
+      cell.style.color = shown ? this.ramp.ink(levels[i]) : "";
       cell.textContent = text[i];
       cell.title = { b: "blocked", l: `${text[i]}, though blocked` }[marks[i]] ?? "";
     });
-    right.heads.forEach((head, r) => empty(head, rows[r] === "e"));
-    verdict.show(model.get("_result"));
-    showLate();
-  }
-  function empty(head, is) {
-    head.dataset.mark = is ? "e" : "";
-    const token = tokens[head.parentNode.sectionRowIndex];
-    head.title = is ? `${token} may attend to nothing` : token;
-  }
-  // Weights of another mask than the one painted are said to be so, after a moment in which they usually arrive.
-  function showLate() {
-    const isLate = model.get("_result").mask !== model.get("_mask");
-    clearTimeout(late);
-    if (!isLate || model.alone) setLate(isLate);
-    else late = setTimeout(() => setLate(model.get("_result").mask !== model.get("_mask")), 400);
-  }
-  function setLate(is) {
-    right.told.textContent = is
-      ? ` of the mask before; ${model.alone ? "another needs Python, in JupyterLab" : "waiting for Python"}`
-      : "";
-    right.node.classList.toggle("course-painter-waits", is);
-    verdict.node.classList.toggle("course-painter-waits", is);
+    this.right.heads.forEach((head, r) => this.empty(head, rows[r] === "e"));
+    this.verdict.show(this.model.get("_result"));
+    this.showLate();
   }
 
-  const stopListening = listen(model, {
-    _mask: show,
-    family: show,
-    window: show,
-    prefix: show,
-    length: show,
-    _result: showResult,
-  });
-  const stop = model.alone ? answerPainter(model) : () => {};
-  show();
-  showResult();
-  return () => {
-    clearTimeout(late);
-    stop();
-    stopListening();
-  };
+  empty(head, is) {
+    head.dataset.mark = is ? "e" : "";
+    const token = this.tokens[head.parentNode.sectionRowIndex];
+    head.title = is ? `${token} may attend to nothing` : token;
+  }
+
+  // Weights of another mask than the one painted are said to be so, after a moment in which they usually arrive.
+  showLate() {
+    const isLate = this.model.get("_result").mask !== this.model.get("_mask");
+    clearTimeout(this.late);
+    if (!isLate || this.model.alone) this.setLate(isLate);
+    else this.late = setTimeout(() => this.setLate(this.model.get("_result").mask !== this.model.get("_mask")), 400);
+  }
+
+  setLate(is) {
+    this.right.told.textContent = is
+      ? ` of the mask before; ${this.model.alone ? "another needs Python, in JupyterLab" : "waiting for Python"}`
+      : "";
+    this.right.node.classList.toggle("course-painter-waits", is);
+    this.verdict.node.classList.toggle("course-painter-waits", is);
+  }
+
+  remove() {
+    clearTimeout(this.late);
+    this.stop();
+    this.stopListening();
+  }
+}
+
+function usesArrows(event) {
+  return /^(Arrow|Home|End|Page| )/.test(event.key);
+}
+
+const other = (value) => (value === "1" ? "0" : "1");
+
+function between([r0, c0], [r1, c1]) {
+  // a quick hand skips cells: fill the line
+  const steps = Math.max(Math.abs(r1 - r0), Math.abs(c1 - c0));
+  return Array.from({ length: steps }, (_, i) => [
+    Math.round(r0 + ((r1 - r0) * (i + 1)) / steps),
+    Math.round(c0 + ((c1 - c0) * (i + 1)) / steps),
+  ]);
+}
+
+function render(options) {
+  const painter = new MaskPainterView(options);
+  return () => painter.remove();
 }
 
 export default { render };

@@ -17,7 +17,7 @@ export function answerPainter(model) {
 }
 
 // As `_result` of painter.py. signs: the mask; rows: what `rows_measured` of painter_verdict.py gave.
-function resultOf(signs, rows, { tokens, keys, crossed, name }) {
+export function resultOf(signs, rows, { tokens, keys, crossed, name }) {
   const n = tokens.length;
   const m = keys.length;
   const queries = quoted(tokens);
@@ -69,7 +69,7 @@ function cellsOf(mask, weights, n, m) {
   };
 }
 
-function toldVerdict(leak, mask, weights, queries, name) {
+export function toldVerdict(leak, mask, weights, queries, name) {
   if (!leak) {
     return [
       "no verdict: the queries and the keys are two sequences",
@@ -100,7 +100,7 @@ function toldVerdict(leak, mask, weights, queries, name) {
     : [`leak: ${told}`, `The mask blocks ${later} for ${first}: it is ${name} that lets it through.`];
 }
 
-function emptyRows(mask, weights, queries) {
+export function emptyRows(mask, weights, queries) {
   const empty = mask.flatMap((row, r) => (row.some(Boolean) ? [] : [r]));
   const whose = empty.length === 1 ? "its weights" : "their weights";
   if (!empty.length) return "Every query may attend to at least one key.";
@@ -117,7 +117,7 @@ function emptyRows(mask, weights, queries) {
   return `${told}: ${whose} are not 0.`;
 }
 
-function oddities(mask, weights, follows, queries) {
+export function oddities(mask, weights, follows, queries) {
   if (!weights) return "No weights were returned to show.";
   const full = mask.flatMap((row, r) => (row.some(Boolean) ? [r] : []));
   const told = [];

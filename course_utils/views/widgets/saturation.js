@@ -20,109 +20,136 @@ const HINT = "Make d_k larger and watch one key take all; then tick the box.";
 const floats = (view) => new Float64Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
 const exponent = (power) => Math.round(Math.log2(power));
 
-function render({ model, el }) {
-  const { steps, sizes, note } = model.get("_layout");
-  const most = sizes[sizes.length - 1];
-  const means = floats(model.get("_mean_table")); // (2, sizes, steps, 3): without and with the scale
-  const root = makeRoot(model, "course-bars course-saturation", { role: "group", "aria-label": "saturation explorer" });
-  let draws;
-  let table;
-  const read = () => {
-    draws = model.get("_draws");
-    table = floats(draws.scores);
-  }; // (draws, steps, most)
-  const set = (name, value) => {
-    model.set(name, value);
-    model.save_changes();
-  };
+class SaturationView {
+  draws;
+  table;
+  constructor({ model, el }) {
+    this.model = model;
+    ({ steps: this.steps, sizes: this.sizes, note: this.note } = model.get("_layout"));
+    this.most = this.sizes[this.sizes.length - 1];
+    this.means = floats(model.get("_mean_table")); // (2, sizes, steps, 3): without and with the scale
+    this.root = makeRoot(model, "course-bars course-saturation", {
+      role: "group",
+      "aria-label": "saturation explorer",
+    });
+    const controls = this.drawControls();
+    this.drawBars();
+    this.told = make("div", "course-told course-bars-told", { role: "status" });
+    this.curves = MEASURES.map((measure) => curve(measure, this.steps));
+    const drawn = make("div", "course-saturation-curves");
+    drawn.append(...this.curves.map(({ node }) => node));
+    this.readouts = barsReadouts({
+      name: "how sharp the weights are",
+      measures: MEASURES,
+      columns: COLUMNS,
+      tracks: false,
+    });
+    this.root.append(
+      controls,
+      this.chart,
+      this.told,
+      drawn,
+      this.readouts.node,
+      this.trace.label,
+      makeSet("div", "course-faint course-bars-note", {}, `${HINT} ${this.note}`),
+    );
+    keepSliderKeys(this.root);
+    el.append(this.root);
+    this.read();
+    this.show();
+    this.stopListening = listen(model, {
+      d_k: () => this.show(),
+      n_keys: () => this.show(),
+      scaled: () => this.show(),
+      seed: () => this.show(),
+      trace: () => this.show(),
+      _draws: () => this.redraw(),
+    });
+  }
 
-  const width = barsSlider({
-    name: "d_k, numbers in q and in each k",
-    last: steps.length - 1,
-    ticks: steps.flatMap((step, i) => (i % 2 ? [] : [[i, step]])),
-    onInput: (i) => set("d_k", steps[i]),
-  });
-  const count = barsSlider({
-    name: "number of keys",
-    last: sizes.length - 1,
-    ticks: sizes.map((size, i) => [i, size]),
-    onInput: (i) => set("n_keys", sizes[i]),
-  });
-  const checkbox = (name, text) => {
+  drawControls() {
+    this.width = barsSlider({
+      name: "d_k, numbers in q and in each k",
+      last: this.steps.length - 1,
+      ticks: this.steps.flatMap((step, i) => (i % 2 ? [] : [[i, step]])),
+      onInput: (i) => this.set("d_k", this.steps[i]),
+    });
+    this.count = barsSlider({
+      name: "number of keys",
+      last: this.sizes.length - 1,
+      ticks: this.sizes.map((size, i) => [i, size]),
+      onInput: (i) => this.set("n_keys", this.sizes[i]),
+    });
+    this.scale = this.checkbox("scaled", "divide the scores by √d_k");
+    this.trace = this.checkbox("trace", "show the trace of the Jacobian");
+    const again = make("button", "", { type: "button" }, "Draw again");
+    this.seed = make("span", "course-saturation-seed");
+    again.addEventListener("click", () =>
+      this.set("seed", this.draws.first + ((this.model.get("seed") + 1 - this.draws.first) % this.draws.count)),
+    );
+    const controls = make("div", "course-bars-controls");
+    const lot = make("div", "course-saturation-lot");
+    lot.append(again, this.seed);
+    controls.append(this.width.node, this.count.node, this.scale.label, lot);
+    return controls;
+  }
+
+  drawBars() {
+    this.chart = make("div", "course-saturation-chart", { role: "img" });
+    const side = make("div", "course-saturation-side");
+    side.append(...["weight", "", "key", "score"].map((text) => make("span", "", {}, text)));
+    this.chart.append(side);
+    this.bars = Array.from({ length: this.most }, (_, i) => {
+      const node = make("div", "course-saturation-key");
+      const plot = make("div", "course-saturation-plot");
+      const [weight, bar, score] = ["weight", "bar", "score"].map((part) => make("div", `course-saturation-${part}`));
+      plot.append(bar);
+      node.append(weight, plot, make("div", "course-saturation-name", {}, i + 1), score);
+      this.chart.append(node);
+      return { node, bar, weight, score };
+    });
+  }
+
+  // (draws, steps, most)
+  read() {
+    this.draws = this.model.get("_draws");
+    this.table = floats(this.draws.scores);
+  }
+
+  set(name, value) {
+    this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  checkbox(name, text) {
     const box = make("input", "", { type: "checkbox" });
     const label = make("label", "course-saturation-scale");
     label.append(box, makeSet("span", "", {}, text));
-    box.addEventListener("change", () => set(name, box.checked));
+    box.addEventListener("change", () => this.set(name, box.checked));
     return { box, label };
-  };
-  const scale = checkbox("scaled", "divide the scores by √d_k");
-  const trace = checkbox("trace", "show the trace of the Jacobian");
-  const again = make("button", "", { type: "button" }, "Draw again");
-  const seed = make("span", "course-saturation-seed");
-  again.addEventListener("click", () =>
-    set("seed", draws.first + ((model.get("seed") + 1 - draws.first) % draws.count)),
-  );
-  const controls = make("div", "course-bars-controls");
-  const lot = make("div", "course-saturation-lot");
-  lot.append(again, seed);
-  controls.append(width.node, count.node, scale.label, lot);
+  }
 
-  const chart = make("div", "course-saturation-chart", { role: "img" });
-  const side = make("div", "course-saturation-side");
-  side.append(...["weight", "", "key", "score"].map((text) => make("span", "", {}, text)));
-  chart.append(side);
-  const bars = Array.from({ length: most }, (_, i) => {
-    const node = make("div", "course-saturation-key");
-    const plot = make("div", "course-saturation-plot");
-    const [weight, bar, score] = ["weight", "bar", "score"].map((part) => make("div", `course-saturation-${part}`));
-    plot.append(bar);
-    node.append(weight, plot, make("div", "course-saturation-name", {}, i + 1), score);
-    chart.append(node);
-    return { node, bar, weight, score };
-  });
-  const told = make("div", "course-told course-bars-told", { role: "status" });
-  const curves = MEASURES.map((measure) => curve(measure, steps));
-  const drawn = make("div", "course-saturation-curves");
-  drawn.append(...curves.map(({ node }) => node));
-  const readouts = barsReadouts({
-    name: "how sharp the weights are",
-    measures: MEASURES,
-    columns: COLUMNS,
-    tracks: false,
-  });
-  root.append(
-    controls,
-    chart,
-    told,
-    drawn,
-    readouts.node,
-    trace.label,
-    makeSet("div", "course-faint course-bars-note", {}, `${HINT} ${note}`),
-  );
-  keepSliderKeys(root);
-  el.append(root);
-
-  function show() {
-    const d = model.get("d_k");
-    const m = model.get("n_keys");
-    const scaled = model.get("scaled");
-    const place = model.get("seed") - draws.first;
-    if (place < 0 || place >= draws.count) return; // Python is about to send the draws of this seed
+  show() {
+    const d = this.model.get("d_k");
+    const m = this.model.get("n_keys");
+    const scaled = this.model.get("scaled");
+    const place = this.model.get("seed") - this.draws.first;
+    if (place < 0 || place >= this.draws.count) return; // Python is about to send the draws of this seed
     const step = exponent(d);
-    const size = sizes.indexOf(m);
-    const start = (place * steps.length + step) * most;
-    const scores = table.slice(start, start + m).map((score) => (scaled ? score / Math.sqrt(d) : score));
+    const size = this.sizes.indexOf(m);
+    const start = (place * this.steps.length + step) * this.most;
+    const scores = this.table.slice(start, start + m).map((score) => (scaled ? score / Math.sqrt(d) : score));
     const weights = softmax(scores);
     const largest = weights.indexOf(Math.max(...weights));
-    width.show(step, `${d}`);
-    count.show(size, `${m}`);
-    scale.box.checked = scaled;
-    trace.box.checked = model.get("trace");
-    root.classList.toggle("course-saturation-traced", model.get("trace"));
-    seed.textContent = `seed ${model.get("seed")}`;
-    chart.dataset.keys = m;
-    root.classList.toggle("course-saturation-scaled", scaled);
-    bars.forEach(({ node, bar, weight, score }, i) => {
+    this.width.show(step, `${d}`);
+    this.count.show(size, `${m}`);
+    this.scale.box.checked = scaled;
+    this.trace.box.checked = this.model.get("trace");
+    this.root.classList.toggle("course-saturation-traced", this.model.get("trace"));
+    this.seed.textContent = `seed ${this.model.get("seed")}`;
+    this.chart.dataset.keys = m;
+    this.root.classList.toggle("course-saturation-scaled", scaled);
+    this.bars.forEach(({ node, bar, weight, score }, i) => {
       node.hidden = i >= m;
       if (i >= m) return;
       bar.style.transform = `scaleY(${weights[i]})`;
@@ -131,20 +158,28 @@ function render({ model, el }) {
       score.textContent = minus(scores[i].toFixed(1));
       node.classList.toggle("course-saturation-largest", i === largest);
     });
-    chart.setAttribute("aria-label", `weights of ${m} keys: ${weights.map((weight) => weight.toFixed(2)).join(", ")}`);
+    this.chart.setAttribute(
+      "aria-label",
+      `weights of ${m} keys: ${weights.map((weight) => weight.toFixed(2)).join(", ")}`,
+    );
+    this.showMeasures(m, step, size, weights, largest);
     const [low, high] = [Math.min(...scores), Math.max(...scores)].map((score) => minus(score.toFixed(1)));
-    told.textContent = `The scores run from ${low} to ${high}. Key ${largest + 1} gets ${weights[largest].toFixed(2)} of the weight.`;
+    this.told.textContent = `The scores run from ${low} to ${high}. Key ${largest + 1} gets ${weights[largest].toFixed(2)} of the weight.`;
+  }
+
+  // The measures of this draw, and their means with and without the scale, in numbers and as curves.
+  showMeasures(m, step, size, weights, largest) {
     const here = [weights[largest], entropy(weights), jacobianTrace(weights)];
     const ends = [1, Math.log(m), 1 - 1 / m];
-    const mean = (on, r, at = step) => means[((on * sizes.length + size) * steps.length + at) * 3 + r];
-    readouts.show(
+    const mean = (on, r, at = step) => this.means[((on * this.sizes.length + size) * this.steps.length + at) * 3 + r];
+    this.readouts.show(
       here.map((value, r) => [value, mean(0, r), mean(1, r), ends[r]]),
       ends,
-      scaled ? "scaled" : "unscaled",
+      this.model.get("scaled") ? "scaled" : "unscaled",
     );
-    curves.forEach((each, r) =>
+    this.curves.forEach((each, r) =>
       each.show(
-        steps.map((_, at) => [mean(0, r, at), mean(1, r, at)]),
+        this.steps.map((_, at) => [mean(0, r, at), mean(1, r, at)]),
         here[r],
         ends[r],
         step,
@@ -152,13 +187,19 @@ function render({ model, el }) {
     );
   }
 
-  const redraw = () => {
-    read();
-    show();
-  };
-  read();
-  show();
-  return listen(model, { d_k: show, n_keys: show, scaled: show, seed: show, trace: show, _draws: redraw });
+  redraw() {
+    this.read();
+    this.show();
+  }
+
+  remove() {
+    this.stopListening();
+  }
+}
+
+function render(options) {
+  const saturation = new SaturationView(options);
+  return () => saturation.remove();
 }
 
 // A measure over d_k: two lines of means, and at the d_k of the slider a mark on each and a dot for this draw.

@@ -19,111 +19,128 @@ const NOTE =
 const DOUBLING = 16; // positions of the slider from one temperature to its double, so that 2, 4, 8, … are among its stops
 const DECADES = [0.01, 0.1, 1, 10, 100]; // so are these
 
-function render({ model, el }) {
-  const labels = model.get("labels");
-  const m = labels.length;
-  const { least, largest, most } = model.get("_range");
-  const root = makeRoot(model, "course-bars course-temperature", {
-    role: "group",
-    "aria-label": "temperature explorer",
-  });
-  const set = (name, value) => {
-    model.set(name, value);
-    model.save_changes();
-  };
-  const half = Math.ceil(DOUBLING * Math.log2(largest)); // positions on either side of temperature 1
-  const at = (position) =>
-    DECADES.find((temperature) => place(temperature) === position) ??
-    Number(Math.min(largest, Math.max(least, 2 ** ((position - half) / DOUBLING))).toPrecision(3));
-  const place = (temperature) =>
-    temperature === least
+class TemperatureView {
+  constructor({ model, el }) {
+    this.model = model;
+    this.labels = model.get("labels");
+    this.m = this.labels.length;
+    ({ least: this.least, largest: this.largest, most: this.most } = model.get("_range"));
+    const root = makeRoot(model, "course-bars course-temperature", {
+      role: "group",
+      "aria-label": "temperature explorer",
+    });
+    this.half = Math.ceil(DOUBLING * Math.log2(this.largest)); // positions on either side of temperature 1
+    const controls = this.drawControls();
+    const table = this.drawTable();
+    this.readouts = barsReadouts({ name: "how sharp the weights are", measures: MEASURES, columns: COLUMNS });
+    root.append(controls, table, this.readouts.node, makeSet("div", "course-faint course-bars-note", {}, NOTE));
+    keepSliderKeys(root);
+    el.append(root);
+
+    this.show();
+    this.stopListening = listen(model, { temperature: () => this.show(), scores: () => this.show() });
+  }
+
+  drawControls() {
+    this.slider = barsSlider({
+      name: "temperature",
+      last: 2 * this.half,
+      ticks: DECADES.map((temperature) => [this.place(temperature), temperature]),
+      onInput: (position) => this.set("temperature", this.at(position)),
+    });
+    const controls = make("div", "course-bars-controls");
+    controls.append(this.slider.node);
+    this.jumps = this.model.get("_jumps").map(([name, temperature]) => {
+      const button = make("button", "", { type: "button" }, name);
+      button.addEventListener("click", () => this.set("temperature", temperature));
+      return { button, temperature };
+    });
+    if (this.jumps.length) {
+      const row = make("div", "course-temperature-jumps", { role: "group", "aria-label": "jump to a temperature" });
+      row.append(make("span", "", {}, "jump to"), ...this.jumps.map(({ button }) => button));
+      controls.append(row);
+    }
+    return controls;
+  }
+
+  drawTable() {
+    const table = make("table", "course-temperature-keys", { "aria-label": "scores and weights" });
+    const head = table.createTHead().insertRow();
+    for (const [text, name] of [
+      ["key", "name"],
+      ["score", "score"],
+      ["weight", "number"],
+      ["", "plot"],
+    ]) {
+      head.append(make(text ? "th" : "td", `course-temperature-${name}`, text ? { scope: "col" } : {}, text));
+    }
+    const body = table.createTBody();
+    this.rows = this.labels.map((label, i) => {
+      const row = body.insertRow();
+      const score = make("td", "course-temperature-score");
+      const plot = make("td", "course-temperature-plot");
+      const input = make("input", "", {
+        type: "number",
+        step: 0.5,
+        min: -this.most,
+        max: this.most,
+        "aria-label": `score of ${label}`,
+      });
+      const track = make("div", "course-temperature-track");
+      const bar = make("div", "course-temperature-bar");
+      const tick = make("div", "course-temperature-tick");
+      const number = make("td", "course-temperature-number");
+      input.addEventListener("input", () => {
+        const valid = Math.abs(input.valueAsNumber) <= this.most; // not so for NaN
+        input.setAttribute("aria-invalid", !valid);
+        if (valid)
+          this.set(
+            "scores",
+            this.model.get("scores").map((old, j) => (j === i ? input.valueAsNumber : old)),
+          );
+      });
+      input.addEventListener("blur", () => {
+        input.setAttribute("aria-invalid", false);
+        this.show();
+      });
+      score.append(input);
+      track.append(bar, tick);
+      plot.append(track);
+      row.append(make("th", "course-temperature-name", { scope: "row", title: label }, label), score, number, plot);
+      return { row, input, bar, tick, number };
+    });
+    return table;
+  }
+
+  set(name, value) {
+    this.model.set(name, value);
+    this.model.save_changes();
+  }
+
+  at(position) {
+    return (
+      DECADES.find((temperature) => this.place(temperature) === position) ??
+      Number(Math.min(this.largest, Math.max(this.least, 2 ** ((position - this.half) / DOUBLING))).toPrecision(3))
+    );
+  }
+
+  place(temperature) {
+    return temperature === this.least
       ? 0
-      : temperature === largest
-        ? 2 * half
-        : Math.round(half + DOUBLING * Math.log2(temperature));
-
-  const slider = barsSlider({
-    name: "temperature",
-    last: 2 * half,
-    ticks: DECADES.map((temperature) => [place(temperature), temperature]),
-    onInput: (position) => set("temperature", at(position)),
-  });
-  const controls = make("div", "course-bars-controls");
-  controls.append(slider.node);
-  const jumps = model.get("_jumps").map(([name, temperature]) => {
-    const button = make("button", "", { type: "button" }, name);
-    button.addEventListener("click", () => set("temperature", temperature));
-    return { button, temperature };
-  });
-  if (jumps.length) {
-    const row = make("div", "course-temperature-jumps", { role: "group", "aria-label": "jump to a temperature" });
-    row.append(make("span", "", {}, "jump to"), ...jumps.map(({ button }) => button));
-    controls.append(row);
+      : temperature === this.largest
+        ? 2 * this.half
+        : Math.round(this.half + DOUBLING * Math.log2(temperature));
   }
 
-  const table = make("table", "course-temperature-keys", { "aria-label": "scores and weights" });
-  const head = table.createTHead().insertRow();
-  for (const [text, name] of [
-    ["key", "name"],
-    ["score", "score"],
-    ["weight", "number"],
-    ["", "plot"],
-  ]) {
-    head.append(make(text ? "th" : "td", `course-temperature-${name}`, text ? { scope: "col" } : {}, text));
-  }
-  const body = table.createTBody();
-  const rows = labels.map((label, i) => {
-    const row = body.insertRow();
-    const score = make("td", "course-temperature-score");
-    const plot = make("td", "course-temperature-plot");
-    const input = make("input", "", {
-      type: "number",
-      step: 0.5,
-      min: -most,
-      max: most,
-      "aria-label": `score of ${label}`,
-    });
-    const track = make("div", "course-temperature-track");
-    const bar = make("div", "course-temperature-bar");
-    const tick = make("div", "course-temperature-tick");
-    const number = make("td", "course-temperature-number");
-    input.addEventListener("input", () => {
-      const valid = Math.abs(input.valueAsNumber) <= most; // not so for NaN
-      input.setAttribute("aria-invalid", !valid);
-      if (valid)
-        set(
-          "scores",
-          model.get("scores").map((old, j) => (j === i ? input.valueAsNumber : old)),
-        );
-    });
-    input.addEventListener("blur", () => {
-      input.setAttribute("aria-invalid", false);
-      show();
-    });
-    score.append(input);
-    track.append(bar, tick);
-    plot.append(track);
-    row.append(make("th", "course-temperature-name", { scope: "row", title: label }, label), score, number, plot);
-    return { row, input, bar, tick, number };
-  });
-  const readouts = barsReadouts({ name: "how sharp the weights are", measures: MEASURES, columns: COLUMNS });
-  root.append(controls, table, readouts.node, makeSet("div", "course-faint course-bars-note", {}, NOTE));
-  keepSliderKeys(root);
-  el.append(root);
-
-  const measured = (weights) => {
-    const H = entropy(weights);
-    return [Math.max(...weights), H, Math.exp(H)];
-  };
-  function show() {
-    const temperature = model.get("temperature");
-    const scores = model.get("scores");
+  show() {
+    const temperature = this.model.get("temperature");
+    const scores = this.model.get("scores");
     const weights = softmax(scores.map((score) => score / temperature));
     const plain = softmax(scores);
     const heaviest = Math.max(...weights);
-    for (const jump of jumps) jump.button.setAttribute("aria-pressed", jump.temperature === temperature);
-    slider.show(place(temperature), `${Number(temperature.toPrecision(3))}`);
-    rows.forEach(({ row, input, bar, tick, number }, i) => {
+    for (const jump of this.jumps) jump.button.setAttribute("aria-pressed", jump.temperature === temperature);
+    this.slider.show(this.place(temperature), `${Number(temperature.toPrecision(3))}`);
+    this.rows.forEach(({ row, input, bar, tick, number }, i) => {
       // What is being typed stays as it is; a score set in Python shows at once.
       const typed =
         document.activeElement === input &&
@@ -137,16 +154,27 @@ function render({ model, el }) {
     });
     const now = measured(weights);
     const one = measured(plain);
-    const ends = [1, Math.log(m), m];
-    readouts.show(
+    const ends = [1, Math.log(this.m), this.m];
+    this.readouts.show(
       now.map((value, r) => [value, one[r], ends[r]]),
       ends,
       "now",
     );
   }
 
-  show();
-  return listen(model, { temperature: show, scores: show });
+  remove() {
+    this.stopListening();
+  }
+}
+
+const measured = (weights) => {
+  const H = entropy(weights);
+  return [Math.max(...weights), H, Math.exp(H)];
+};
+
+function render(options) {
+  const temperature = new TemperatureView(options);
+  return () => temperature.remove();
 }
 
 export default { render };
