@@ -37,11 +37,11 @@ from course_utils.site.page_wording import said_here
 from course_utils.site.pages import Links, Page, link_text, notebook_page
 from course_utils.site.start_pages import contents, day_pictures, filled
 from course_utils.site.widget_gallery import plays_page, small_pictures
-from course_utils.site.widgets import page_script, scripts
+from course_utils.site.widgets import classic_script, scripts
 
 ASSETS = Path(__file__).parent / "assets"
 MARKER = Marker(".course-site.json", "site build")
-SERVED = (".css", ".js", ".svg", ".woff2")
+SERVED = (".css", ".svg", ".woff2")
 TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and the files beside it
 DOCUMENTS = ("docs/install.md", "docs/using.md", "docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
@@ -133,7 +133,7 @@ def write_source(root: Path, source: Path) -> list[Page]:
     written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in SERVED}
     meanings = {term.anchor: term.typeset for term in terms}
     written[static / "meanings.js"] = f"course.meanings({json.dumps(meanings, ensure_ascii=False)});\n"
-    written[static / "page.js"] = page_script((ASSETS / "page.js").read_text(encoding="utf-8"))
+    written |= {static / path.name: classic_script(path) for path in ASSETS.glob("*.js")}
     write_all(written)
     if CARDS in texts:
         make_cards(static / CARDS, root)

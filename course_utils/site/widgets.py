@@ -5,10 +5,11 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from course_utils import views
-from course_utils.views.static_page import host_script
+from course_utils.views.shared.bundle import bundle
 
 
 def placed(key: str, widget: str, picture: str) -> str:
@@ -35,13 +36,9 @@ def scripts(names: Iterable[str], states: dict[str, dict[str, Any]]) -> dict[str
     return files
 
 
-def page_script(assets_text: str) -> str:
-    """Return the script of every page.
-
-    Args:
-        assets_text: the text of page.js, in which HOST stands for the widgets' host.
-    """
-    return assets_text.replace("HOST;", host_script())
+def classic_script(path: Path) -> str:
+    """Return a module of the pages, with all that it imports, as a script: a page from disk loads no modules."""
+    return f"(() => {{\n{bundle(path)}}})();\n"
 
 
 def _js(value: Any) -> str:
