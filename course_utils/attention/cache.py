@@ -69,7 +69,8 @@ class ContiguousCache(Cache):
                 )
 
     def _append(self, k: Tensor, v: Tensor, added: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        held, t = self._lengths.tolist(), k.shape[2]
+        held = self._lengths.tolist()
+        t = k.shape[2]
         if len({*held}) == 1 and {*added.tolist()} == {t}:  # an even batch: one slice for all rows
             start = held[0]
             self._write((slice(None), slice(None), slice(start, start + t)), k, v)
@@ -191,6 +192,8 @@ class SlidingWindowCache(Cache):
     def _write(self, k: Tensor, v: Tensor, added: Tensor) -> None:
         rows, columns, positions = real_tokens(self, added)
         stays = columns >= (added.to(self.device) - self.window)[rows]  # of a long chunk, only the end stays
-        rows, columns, slots = rows[stays], columns[stays], positions[stays] % self.window
+        rows = rows[stays]
+        columns = columns[stays]
+        slots = positions[stays] % self.window
         self._keys[rows, :, slots] = k[rows, :, columns]  # (N, h_kv, d_head)
         self._values[rows, :, slots] = v[rows, :, columns]

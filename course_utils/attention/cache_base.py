@@ -36,7 +36,8 @@ class Cache:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> None:
-        self.batch, self.n_kv_heads = whole("batch", batch), whole("n_kv_heads", n_kv_heads)
+        self.batch = whole("batch", batch)
+        self.n_kv_heads = whole("n_kv_heads", n_kv_heads)
         self.d_head = whole("d_head", d_head)
         self.dtype = torch.get_default_dtype() if dtype is None else check_dtype(dtype)
         self.device = torch.empty((), device=device).device  # with its number: cuda is cuda:0
@@ -85,7 +86,8 @@ class Cache:
 
     def fork(self, source: int, target: int) -> None:
         """Row `target` becomes a copy of row `source`, and from then on a sequence of its own."""
-        source, target = self._check_row(source), self._check_row(target)
+        source = self._check_row(source)
+        target = self._check_row(target)
         if source != target:
             self._copy_row(source, target)
             self._lengths[target] = self._lengths[source]

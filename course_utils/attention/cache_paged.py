@@ -99,7 +99,8 @@ class PagedCache(Cache):
         for row, new in enumerate(added.tolist()):
             if new:
                 self._own_last_block(row)
-                table, end = self._block_tables[row], int(self._lengths[row]) + new
+                table = self._block_tables[row]
+                end = int(self._lengths[row]) + new
                 while len(table) * self.block_size < end:
                     table.append(self.pool.allocate())
 
@@ -107,7 +108,8 @@ class PagedCache(Cache):
         """Copy on write: if the row's next token goes to a block that others hold too, take a copy of it first."""
         table = self._block_tables[row]
         if self._last_is_open(row) and self.pool.references(table[-1]) > 1:
-            shared, own = table[-1], self.pool.allocate()
+            shared = table[-1]
+            own = self.pool.allocate()
             for store in self._storage():
                 store[own] = store[shared]
             self.pool.release(shared)
@@ -116,7 +118,8 @@ class PagedCache(Cache):
     def _append(self, k: Tensor, v: Tensor, added: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         block_tables = self._block_tables_as_tensor()  # (B, blocks of the longest row)
         rows, columns, positions = real_tokens(self, added)
-        blocks, slots = block_tables[rows, positions // self.block_size], positions % self.block_size
+        blocks = block_tables[rows, positions // self.block_size]
+        slots = positions % self.block_size
         self._keys[blocks, :, slots] = k[rows, :, columns]  # (N, h_kv, d_head)
         self._values[blocks, :, slots] = v[rows, :, columns]
         key_positions = positions_up_to(self._lengths + added, self.device)  # (B, m)

@@ -86,7 +86,8 @@ class FlashAttention(torch.autograd.Function):
         q, k, v = readable(q), readable(k), readable(v)
         o, lse = forward(q, k, v, causal, scale)
         ctx.save_for_backward(q, k, v, o, lse)
-        ctx.causal, ctx.scale = causal, scale
+        ctx.causal = causal
+        ctx.scale = scale
         return o, lse
 
     @staticmethod

@@ -82,7 +82,8 @@ def splits_for(programs: int, n_keys: int, processors: int) -> int:
     number does. Raises ValueError for numbers below 1 (n_keys may be 0), TypeError for what is no whole number.
     Source: the rule of Flash-Decoding, `num_splits_heuristic` in its code.
     """
-    programs, n_keys = whole("programs", programs), whole("n_keys", n_keys, least=0)
+    programs = whole("programs", programs)
+    n_keys = whole("n_keys", n_keys, least=0)
     places = 2 * whole("processors", processors)
     if programs >= 0.8 * places:
         return 1
@@ -236,7 +237,8 @@ def merge_kernel(
     D: tl.constexpr, D_HEAD: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """One query of one head: `tiled.merge`, BLOCK parts at a time, then `tiled.finish`."""
-    row, n_rows = tl.program_id(0), tl.num_programs(0)
+    row = tl.program_id(0)
+    n_rows = tl.num_programs(0)
     dims = tl.arange(0, D_HEAD)
     acc = tl.zeros([D_HEAD], tl.float32)
     l = 0.0

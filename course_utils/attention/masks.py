@@ -70,7 +70,8 @@ def prefix_lm(n: int, prefix: int, device: torch.device | str | None = None) -> 
     prefix 0 is causal, prefix n lets all see all. Raises ValueError unless 0 <= prefix <= n.
     Source: Raffel et al. 2020 (T5), section 3.2.1 and figure 3.
     """
-    n, prefix = whole("n", n, least=0), whole("prefix", prefix, least=0)
+    n = whole("n", n, least=0)
+    prefix = whole("prefix", prefix, least=0)
     if prefix > n:
         raise ValueError(f"prefix is {prefix} but there are {n} tokens: it must be at most n")
     return causal(n, device=device) | (torch.arange(n, device=device) < prefix)  # (n, n)

@@ -47,8 +47,12 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         d_head = _check_sizes(d_model, n_heads, n_kv_heads, d_head, dropout, rope)
-        self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
-        self.d_head, self.dropout, self.rope = d_head, dropout, rope
+        self.d_model = d_model
+        self.n_heads = n_heads
+        self.n_kv_heads = n_kv_heads
+        self.d_head = d_head
+        self.dropout = dropout
+        self.rope = rope
         self.scale = check_scale(scale, d_head)
         self.own: dict[str, Callable] = {}
         self.q_proj = nn.Linear(d_model, n_heads * d_head, bias)
@@ -83,7 +87,8 @@ class MultiHeadAttention(nn.Module):
         head_mask = None if head_mask is None else torch.as_tensor(head_mask).to(x)  # (h,), in the dtype of x
         self._check_inputs(x, source, mask, cache, lengths, head_mask)
         source = x if source is None else source
-        split, merge = self.own.get("split_heads", split_heads), self.own.get("merge_heads", merge_heads)
+        split = self.own.get("split_heads", split_heads)
+        merge = self.own.get("merge_heads", merge_heads)
         q = split(self.q_proj(x), self.n_heads)  # (B, h, n, d_head)
         k = split(self.k_proj(source), self.n_kv_heads)  # (B, h_kv, m, d_head)
         v = split(self.v_proj(source), self.n_kv_heads)  # (B, h_kv, m, d_head)
@@ -150,7 +155,8 @@ class MultiHeadAttention(nn.Module):
         if head_mask is not None and tuple(head_mask.shape) != (self.n_heads,):
             raise ValueError(f"head_mask is {tuple(head_mask.shape)}: expected one number a head, ({self.n_heads},)")
         if mask is not None:
-            n, keys = x.shape[1], (x if source is None else source).shape[1]
+            n = x.shape[1]
+            keys = (x if source is None else source).shape[1]
             m = keys if cache is None else cache.columns(n, lengths)
             _check_mask(mask, (len(x), self.n_heads, n, m))
             if mask.device != x.device:

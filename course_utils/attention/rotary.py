@@ -33,7 +33,8 @@ def rotate(x: Tensor, positions: Sequence[float] | Tensor, base: float = 10000.0
         raise TypeError(f"x is {x.dtype}: queries and keys to turn are floating-point numbers")
     working = torch.promote_types(x.dtype, torch.float32)  # bfloat16 is turned in float32, then rounded once
     places = _check_positions(x, positions)  # (T,), or (B, 1, T): the same turn for every head
-    flat, shape = tuple(places.flatten().tolist()), tuple(places.shape)
+    flat = tuple(places.flatten().tolist())
+    shape = tuple(places.shape)
     turns = _turns(flat, shape, x.shape[-1], base, working, x.device)  # (T, d_head/2) or (B, 1, T, d_head/2)
     sizes = (-1, 2) if axis == -1 else (2, -1)  # (d_head/2, 2) for neighbours, (2, d_head/2) for halves
     split = x.to(working).unflatten(-1, sizes).movedim(axis, -1)  # (…, T, d_head/2, 2)

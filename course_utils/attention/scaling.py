@@ -57,7 +57,8 @@ def dot_products(
     and variance 1, normal unless told otherwise. Raises ValueError for d_k or samples below 1, rho outside ±1, std
     below 0.
     """
-    d_k, samples = whole("d_k", d_k), whole("samples", samples)
+    d_k = whole("d_k", d_k)
+    samples = whole("samples", samples)
     scale = check_scale(scale, d_k)
     _check_entries(rho, mean, std)
     generator = torch.Generator().manual_seed(seed)
@@ -145,7 +146,9 @@ def saturation(d_k: int, keys: int = 8, samples: int = 10_000, scale: float | No
     weights harden as d_k grows; with 1/√d_k they do not depend on it beyond d_k of a few dozen. Raises ValueError for
     d_k or keys below 1 and fewer than 2 samples.
     """
-    d_k, keys, samples = whole("d_k", d_k), whole("keys", keys), whole("samples", samples, least=2)
+    d_k = whole("d_k", d_k)
+    keys = whole("keys", keys)
+    samples = whole("samples", samples, least=2)
     scale = check_scale(scale, d_k)
     generator = torch.Generator().manual_seed(seed)
     scores = []
@@ -189,7 +192,8 @@ def softmax_backward(weights: Sequence | np.ndarray | Tensor, grad_weights: Sequ
     This is the Jacobian times g, without ever building the Jacobian. A row of zero weights gets zeros.
     Source: Dao et al. 2022 (FlashAttention), appendix B.2.
     """
-    weights, grad_weights = torch.as_tensor(weights), torch.as_tensor(grad_weights)
+    weights = torch.as_tensor(weights)
+    grad_weights = torch.as_tensor(grad_weights)
     return weights * (grad_weights - (weights * grad_weights).sum(dim=-1, keepdim=True))
 
 

@@ -58,7 +58,9 @@ def online_attention(scores: Tensor, v: Tensor, block: int = 1) -> Iterator[Part
     scores is (…, m) and v (…, m, d_v), multiplied as by matmul. `finish` turns any Partial into the attention over the
     keys read so far. float32, or float64 for float64. Raises ValueError when scores and v do not fit.
     """
-    scores, v, block = _wide(torch.as_tensor(scores)), _wide(torch.as_tensor(v)), whole("block", block)
+    scores = _wide(torch.as_tensor(scores))
+    v = _wide(torch.as_tensor(v))
+    block = whole("block", block)
     _check_values(scores, v)
     partial = nothing(scores.shape[:-1], v.shape[-1], scores)
     for start in range(0, scores.shape[-1], block):

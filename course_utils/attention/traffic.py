@@ -108,14 +108,17 @@ def metered_naive(
     cannot hold one row of S and one of P.
     """
     block_q, block_k = _check(q, k, v, memory, block_q, block_k)
-    causal, scale = check_causal(causal), check_scale(scale, q.shape[-1])
+    causal = check_causal(causal)
+    scale = check_scale(scale, q.shape[-1])
     two_rows = 2 * q.element_size() * max(1, len(k))
     rows_at_once = _room(memory) // two_rows
     if rows_at_once == 0:
         raise ValueError(
             f"a row of S and one of P take {two_rows} bytes and {_room(memory)} are free: softmax needs both"
         )
-    scores, weights, o = q.new_empty(len(q), len(k)), q.new_empty(len(q), len(k)), q.new_empty(len(q), v.shape[-1])
+    scores = q.new_empty(len(q), len(k))
+    weights = q.new_empty(len(q), len(k))
+    o = q.new_empty(len(q), v.shape[-1])
     _write_scores(q, k, scale, scores, memory, block_q, block_k)
     _write_weights(scores, causal, weights, memory, rows_at_once)
     _write_output(weights, v, o, memory, block_q, block_k)
@@ -153,7 +156,8 @@ def _write_output(weights: Tensor, v: Tensor, o: Tensor, memory: FastMemory, blo
     for queries in _blocks(len(o), block_q):
         acc = memory.hold(torch.zeros_like(o[queries]))
         for keys in _blocks(len(v), block_k):
-            p, v_block = memory.load(weights[queries, keys]), memory.load(v[keys])
+            p = memory.load(weights[queries, keys])
+            v_block = memory.load(v[keys])
             acc.addmm_(p, v_block)
             memory.release(p, v_block)
         memory.store(acc, o[queries])
@@ -178,7 +182,10 @@ def metered_forward(
     ValueError for shapes or blocks that do not fit, TypeError for other dtypes, before anything moves.
     """
     block_q, block_k = _check(q, k, v, memory, block_q, block_k)
-    n, m, causal, scale = len(q), len(k), check_causal(causal), check_scale(scale, q.shape[-1])
+    n = len(q)
+    m = len(k)
+    causal = check_causal(causal)
+    scale = check_scale(scale, q.shape[-1])
     o, lse = q.new_zeros(n, v.shape[-1]), q.new_full((n,), -torch.inf)
     for queries in query_blocks(n, m, block_q, causal):
         q_block = memory.load(q[queries]).mul_(scale)
@@ -235,7 +242,9 @@ def tiled_traffic(
     block_k changes nothing: it is in the footprint only. Raises as `naive_traffic` does.
     """
     n, m, itemsize = whole("n", n, least=0), whole("m", m, least=0), whole("itemsize", itemsize)
-    d_k, d_v, block_q = whole("d_k", d_k), whole("d_v", d_v), whole("block_q", block_q)
+    d_k = whole("d_k", d_k)
+    d_v = whole("d_v", d_v)
+    block_q = whole("block_q", block_q)
     whole("block_k", block_k)
     rows = min(n, m) if causal else (n if m else 0)  # queries that see a key
     passes = math.ceil(rows / block_q)
@@ -263,9 +272,11 @@ def blocks_that_fit(capacity_bytes: int, d_k: int, d_v: int, itemsize: int) -> t
     With M = capacity_bytes / itemsize and d the mean of d_k and d_v: block_k = min(d, M / 8d), block_q = Θ(M/d).
     Raises ValueError where one query and one key do not fit, TypeError for what is no whole number.
     """
-    capacity_bytes, itemsize = whole("capacity_bytes", capacity_bytes, least=0), whole("itemsize", itemsize)
+    capacity_bytes = whole("capacity_bytes", capacity_bytes, least=0)
+    itemsize = whole("itemsize", itemsize)
     d_k, d_v = whole("d_k", d_k), whole("d_v", d_v)
-    numbers, width = capacity_bytes // itemsize, d_k + d_v
+    numbers = capacity_bytes // itemsize
+    width = d_k + d_v
     block_k = max(1, min(width // 2, numbers // (4 * width)))
     block_q = (numbers - block_k * width) // (width + block_k + 4)
     if block_q < 1:
@@ -296,7 +307,9 @@ def _check(
         if x.dtype != q.dtype:
             raise TypeError(f"{name} is {x.dtype} but q is {q.dtype}: convert them to one dtype")
     check_shapes(tuple(q.shape), tuple(k.shape), tuple(v.shape))
-    d_k, d_v, itemsize = q.shape[-1], v.shape[-1], q.element_size()
+    d_k = q.shape[-1]
+    d_v = v.shape[-1]
+    itemsize = q.element_size()
     if block_q is None and block_k is None:
         return blocks_that_fit(_room(memory), d_k, d_v, itemsize)
     if block_q is None or block_k is None:

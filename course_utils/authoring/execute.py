@@ -17,7 +17,7 @@ from course_utils.costs.measure import TOLD
 from course_utils.course import ROOT
 from course_utils.errors import CellFailed
 from course_utils.time_limits import BUILD_CELL_SECONDS
-from course_utils.views.shared.state import KEPT
+from course_utils.views.shared.state import KEEP_STATES
 
 _WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
@@ -171,7 +171,7 @@ def _environment(folder: str) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "PYTHONHASHSEED": "0",
-        KEPT: "yes",
+        KEEP_STATES: "yes",
         TOLD: "yes",
         "IPYTHONDIR": str(Path(folder) / ".ipython"),
     }

@@ -81,7 +81,8 @@ def draw_requests(n: int, longest: int, seed: int = 0) -> list[Request]:
     n, longest = whole(n=n, longest=longest)
     if longest < 8:
         raise ValueError(f"longest is {longest}: a prompt gets up to a quarter of it, so it must be at least 8")
-    rng, quarter = random.Random(seed), longest // 4
+    rng = random.Random(seed)
+    quarter = longest // 4
     shares = [(rng.random(), rng.random()) for _ in range(n)]
     # The cube of a number between 0 and 1 is mostly small, and now and then near 1.
     return [Request(1 + int(quarter * a), 1 + int((longest - quarter - 1) * b * b * b)) for a, b in shares]
@@ -106,7 +107,8 @@ def serve(
     memory = _memory(requests, slots, policy, longest, block_size)
     waiting = deque((number, request.prompt) for number, request in enumerate(requests))
     running: dict[int, int] = {}  # number -> tokens it holds, in order of admission
-    steps, again = [], 0
+    steps = []
+    again = 0
     while waiting or running:
         while waiting and memory.take(*waiting[0], spare=len(running)):
             number, tokens = waiting.popleft()
@@ -136,7 +138,8 @@ def _memory(
     longest = max(totals) if longest is None else longest
     if max(totals) > longest:
         raise ValueError(f"a request has {max(totals)} tokens but longest is {longest}: make that larger")
-    sizes, room = [longest] * len(totals) if policy == "longest" else totals, n_slots
+    sizes = [longest] * len(totals) if policy == "longest" else totals
+    room = n_slots
     if policy == "pages":
         (block_size,) = whole(block_size=block_size)
         room = n_slots // block_size * block_size
@@ -149,7 +152,8 @@ class _Pieces:
     """A store that gives each request one piece of sizes[number] slots, in the first gap that is wide enough."""
 
     def __init__(self, n_slots: int, sizes: Sequence[int]) -> None:
-        self.n_slots, self.sizes = n_slots, sizes
+        self.n_slots = n_slots
+        self.sizes = sizes
         self.starts: dict[int, int] = {}  # number -> where its piece starts
 
     @property

@@ -39,7 +39,8 @@ def step_saving(prefix: int) -> int:
 def generation_work(N: int, cached: bool) -> Work:
     """The work of N steps together, with prefixes of 1, 2, …, N tokens: exact sums, in closed form."""
     (N,) = whole(N=N)
-    triangle, squares = N * (N + 1) // 2, N * (N + 1) * (2 * N + 1) // 6
+    triangle = N * (N + 1) // 2
+    squares = N * (N + 1) * (2 * N + 1) // 6
     return Work(rows=N, scores=triangle) if cached else Work(rows=triangle, scores=squares)
 
 

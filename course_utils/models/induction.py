@@ -30,7 +30,10 @@ VOCABULARY = 32
 SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 0}
 LENGTH = 64  # tokens in a window
 SHORTEST, LONGEST = 2, 24  # tokens in the piece that comes again
-BATCH, STEPS, RATE, EVERY = 64, 800, 3e-3, 20
+BATCH = 64
+STEPS = 800
+RATE = 3e-3
+EVERY = 20
 RUNS: tuple[dict[str, Any], ...] = (  # the first is the one whose model is stored
     {"name": "two layers", "n_layers": 2, "seed": 0},
     {"name": "two layers, seed 1", "n_layers": 2, "seed": 1},
@@ -138,7 +141,8 @@ def previous_token_scores(model: Decoder, period: int, batch: int = 64, seed: in
 
 def ablation(model: Decoder, tokens: Tensor, period: int) -> Tensor:
     """How much `repeat_loss` rises when one head is switched off: (n_layers, h) float32, nats."""
-    n_layers, n_heads = len(model.blocks), model.n_heads
+    n_layers = len(model.blocks)
+    n_heads = model.n_heads
     whole_model = repeat_loss(model, tokens, period)
     rises = torch.zeros(n_layers, n_heads)
     for layer in range(n_layers):
@@ -232,7 +236,8 @@ def _check_copies(tokens: Tensor, period: int) -> None:
 def main(quick: bool = False, folder: Path | str = STORED) -> None:
     """Train the models, write the checkpoint of the first and the curves of all to the folder."""
     torch.set_num_threads(1)
-    where, steps = environment(), 2 * EVERY if quick else STEPS
+    where = environment()
+    steps = 2 * EVERY if quick else STEPS
     rows: list[dict[str, Any]] = []
     for run in RUNS:
         settings = {key: value for key, value in run.items() if key != "name"}

@@ -17,7 +17,10 @@ from course_utils.attention.shapes import whole
 
 VOCABULARY, TOKENS = 8, 8  # V and T
 FLOOR = math.log(VOCABULARY)  # nats: the least loss without a leak
-D_MODEL, N_HEADS, BATCH, RATE = 32, 4, 64, 3e-3
+D_MODEL = 32
+N_HEADS = 4
+BATCH = 64
+RATE = 3e-3
 
 
 class Run(NamedTuple):
@@ -37,7 +40,8 @@ def train(attention: Callable[[Tensor, Tensor, Tensor], Tensor], seed: int = 0, 
     numbers. About 2 ms a step. Raises ValueError or TypeError for what attention returns, steps below 1, or a seed that
     is negative; ValueError when the loss is no longer finite.
     """
-    steps, seed = whole("steps", steps), whole("seed", seed, least=0)
+    steps = whole("steps", steps)
+    seed = whole("seed", seed, least=0)
     with torch.random.fork_rng(devices=[]):  # leaves the caller's own generator where it was
         torch.manual_seed(seed)
         model = Guesser(attention)

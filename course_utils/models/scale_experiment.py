@@ -26,11 +26,15 @@ from course_utils.attention.tensors import attention
 from course_utils.costs import records
 from course_utils.costs.measure import environment
 
-D_K, D_MODEL = 256, 64
+D_K = 256
+D_MODEL = 64
 SCALES = {"1": 1.0, "1/√d_k": 1 / math.sqrt(D_K), "1/d_k": 1 / D_K}
 PAIRS, KEYS, VALUES = 16, 32, 16  # pairs in a dictionary, and how many keys and values there are to draw them from
-BATCH, STEPS, RATE = 64, 500, 1e-3
-RATES, SEEDS = (3e-4, 1e-3, 3e-3, 1e-2), (0, 1, 2, 3, 4)
+BATCH = 64
+STEPS = 500
+RATE = 1e-3
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+SEEDS = (0, 1, 2, 3, 4)
 AS_NN_LINEAR = 1 / math.sqrt(3)  # what entries of q and k start with where nn.Linear chooses the weights
 SETTINGS = (*((rate, 1.0) for rate in RATES), (RATE, AS_NN_LINEAR))
 LEARNT = 0.1  # nats: a loss below this counts as learnt
@@ -61,11 +65,13 @@ def train(scale: float, seed: int = 0, rate: float = RATE, steps: int = STEPS, s
     itself would choose. About 3 ms a step. Raises ValueError for a scale, rate or start that is not positive and
     finite, steps below 1 or a negative seed, TypeError for steps or a seed that are no whole numbers.
     """
-    steps, seed = whole("steps", steps), whole("seed", seed, least=0)
+    steps = whole("steps", steps)
+    seed = whole("seed", seed, least=0)
     for name, number in (("scale", scale), ("rate", rate), ("start", start)):
         if not 0 < number < math.inf:
             raise ValueError(f"{name} is {number}: give a positive, finite number")
-    model, unseen = _untrained(scale, seed, start), _unseen(seed)
+    model = _untrained(scale, seed, start)
+    unseen = _unseen(seed)
     before = _look_inside(model, unseen)
     losses = _fit(model, seed, rate, steps)
     after = _look_inside(model, unseen)
@@ -79,8 +85,10 @@ def scores_after(steps: int, seed: int = 0, rate: float = RATE) -> tuple[Tensor,
     On 512 unseen dictionaries: the queries q (512, d_k), their scaled scores with the key asked for, wanted (512,), and
     with the 15 other keys, others (512, 15). Raises ValueError or TypeError for steps or a seed below 0 or not whole.
     """
-    steps, seed = whole("steps", steps, least=0), whole("seed", seed, least=0)
-    model, (keys, values, asked, place) = _untrained(SCALES["1/√d_k"], seed), _unseen(seed)
+    steps = whole("steps", steps, least=0)
+    seed = whole("seed", seed, least=0)
+    model = _untrained(SCALES["1/√d_k"], seed)
+    (keys, values, asked, place) = _unseen(seed)
     with torch.enable_grad():
         _fit(model, seed, rate, steps)
     q = model.q_proj(model.keys(asked))  # (B, d_k)
@@ -144,7 +152,8 @@ def _unseen(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _fit(model: LookUp, seed: int, rate: float, steps: int) -> list[float]:
     """Train the model in place; the loss of each step."""
     generator = torch.Generator().manual_seed(1000 + seed)
-    optimiser, losses = torch.optim.Adam(model.parameters(), lr=rate), []
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
+    losses = []
     for _ in range(steps):
         keys, values, asked, place = dictionaries(BATCH, generator)
         logits, _ = model(keys, values, asked)

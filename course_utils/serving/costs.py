@@ -58,7 +58,8 @@ def fit(tokens: Sequence[float], contexts: Sequence[float], seconds: Sequence[fl
     rows = np.column_stack([np.ones(len(tokens)), *_equally_long(tokens, contexts, seconds)])
     if len(rows) < 3:
         raise ValueError(f"{len(rows)} steps for three numbers: measure at least 3")
-    design, measured = rows[:, :3], rows[:, 3]
+    design = rows[:, :3]
+    measured = rows[:, 3]
     if not (np.isfinite(rows).all() and (measured > 0).all()):
         raise ValueError("seconds holds a number that is not above 0, or a number is not finite: leave those steps out")
     found = _not_negative(design / measured[:, None], np.ones(len(rows)))
@@ -100,14 +101,16 @@ def _equally_long(*columns: Sequence[float]) -> list[np.ndarray]:
 
 def _not_negative(design: np.ndarray, aims: np.ndarray) -> np.ndarray:
     """The x ≥ 0 of least squares, design (n, k) @ x = aims (n,): the best over all subsets of columns."""
-    best, least = np.zeros(design.shape[1]), math.inf
+    best = np.zeros(design.shape[1])
+    least = math.inf
     for size in range(1, design.shape[1] + 1):
         for columns in itertools.combinations(range(design.shape[1]), size):
             x = np.zeros(design.shape[1])
             x[list(columns)] = np.linalg.lstsq(design[:, columns], aims, rcond=None)[0]
             missed = float(((design @ x - aims) ** 2).sum())
             if (x >= 0).all() and missed < least:
-                best, least = x, missed
+                best = x
+                least = missed
     return best
 
 

@@ -33,8 +33,11 @@ class TableCache(PagedCache):
         self, keys: Tensor, values: Tensor, tables: list[list[int]], lengths: list[int], window: int | None
     ) -> None:
         Cache.__init__(self, len(tables), keys.shape[1], keys.shape[3], keys.dtype, keys.device)  # no pool of its own
-        self.block_size, self.window = keys.shape[2], window
-        self._keys, self._values, self._block_tables = keys, values, tables
+        self.block_size = keys.shape[2]
+        self.window = window
+        self._keys = keys
+        self._values = values
+        self._block_tables = tables
         self._lengths = torch.tensor(lengths)
 
     def _check_room(self, added: Tensor) -> None:
@@ -96,7 +99,8 @@ class Engine:
         if not prompt or max(prompt) >= words:
             raise ValueError(f"tokens are {prompt}: give at least one, each from 0 to {words - 1}")
         self.scheduler.add(Request(name, self.scheduler.step, len(prompt), n_new))
-        self._prompts[name], self._replies[name] = prompt, []
+        self._prompts[name] = prompt
+        self._replies[name] = []
         self._log(name, "arrived", len(prompt))
 
     def run(self) -> dict[str, list[int]]:
@@ -134,7 +138,8 @@ class Engine:
         tokens = torch.zeros(len(rows), max(counts), dtype=torch.int64)  # (B, T), padded on the right
         for b, (each, n) in enumerate(zip(rows, counts, strict=True)):
             tokens[b, :n] = torch.tensor(self._tokens(each.request.name)[each.computed : each.computed + n])
-        tables, lengths = [each.table for each in rows], [each.computed for each in rows]
+        tables = [each.table for each in rows]
+        lengths = [each.computed for each in rows]
         caches = [TableCache(store[0], store[1], tables, lengths, self.model.window) for store in self._store]
         logits = self.model(tokens.to(self.model.embedding.weight.device), caches, counts)  # (B, T, vocabulary)
         return logits[torch.arange(len(rows)), torch.tensor(counts) - 1].argmax(dim=-1).tolist()

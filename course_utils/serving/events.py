@@ -42,7 +42,8 @@ def token_times(events: Iterable[Event], seconds: Sequence[float] | None = None)
     tokens: dict[str, list[float]] = {}
     for event in events:
         if event.kind == "arrived":
-            arrivals[event.name], tokens[event.name] = begins[event.step], []
+            arrivals[event.name] = begins[event.step]
+            tokens[event.name] = []
         elif event.kind == "token":
             if event.name not in arrivals:
                 raise ValueError(f"{event.name!r} got a token but never arrived: give the whole log")

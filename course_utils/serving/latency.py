@@ -153,10 +153,13 @@ def little(arrivals: Sequence[float], finishes: Sequence[float]) -> Little:
     span = events[-1][0] - events[0][0]
     if not span > 0:
         raise ValueError("the window has no length: all arrivals and finishes are at one time")
-    area, present, before = 0 * span, 0, events[0][0]
+    area = 0 * span
+    present = 0
+    before = events[0][0]
     for time, change in events:
         area += present * (time - before)
-        present, before = present + change, time
+        present = present + change
+        before = time
     spent = sum(finish - arrival for arrival, finish in zip(arrivals, finishes, strict=True))
     return Little(area / span, len(arrivals) / span, spent / len(arrivals))
 
@@ -175,7 +178,8 @@ class Mean(NamedTuple):
         """Of at least one value, else ValueError."""
         if not values:
             raise ValueError("values is empty: a mean needs at least one")
-        mean, n = math.fsum(values) / len(values), len(values)
+        mean = math.fsum(values) / len(values)
+        n = len(values)
         squares = math.fsum((value - mean) ** 2 for value in values)
         return cls(mean, math.sqrt(squares / (n - 1) / n) if n > 1 else 0.0)
 

@@ -180,7 +180,9 @@ def apart(
     if seconds_a_token < 0:
         raise ValueError(f"seconds_a_token is {seconds_a_token}: time to move a token's cache, at least 0")
     check(requests)
-    now, prompts, later = 0.0, {}, []
+    now = 0.0
+    prompts = {}
+    later = []
     for request in sorted(requests, key=lambda request: request.arrival):
         part = Part(request.name, request.prompt, 0, True)
         step = prompts[request.name] = Step(max(now, request.arrival), cost(request.prompt, 0), (part,))

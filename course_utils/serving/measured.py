@@ -42,7 +42,8 @@ def measure_steps(
     from course_utils.attention.cache import ContiguousCache
     from course_utils.models.decoder import new_caches
 
-    warmup, generator = 2, torch.Generator().manual_seed(0)
+    warmup = 2
+    generator = torch.Generator().manual_seed(0)
     words = model.embedding.num_embeddings
     rows: list[dict[str, Any]] = []
     steps: dict[str, Callable] = {}
@@ -126,7 +127,10 @@ def measure_acceptance(
     tokens_a_pass, and survival, whose entry i is the share of rounds that kept at least i + 1 drafts. Raises as
     `speculate` does.
     """
-    rng, alphas, kept, tokens = np.random.default_rng(seed), [], [], 0
+    rng = np.random.default_rng(seed)
+    alphas = []
+    kept = []
+    tokens = 0
     for prompt in prompts:
         text = list(prompt)
         while len(text) < len(prompt) + n_new:

@@ -31,9 +31,12 @@ def paged_attention(
     scale is 1/√d when left out. Returns (h, n, d_v) in the floating dtype of the input.
     Raises ValueError for shapes, a table or a length that do not fit, TypeError for block numbers that are no integers.
     """
-    q, keys, values = _floating(q), _floating(keys), _floating(values)
+    q = _floating(q)
+    keys = _floating(keys)
+    values = _floating(values)
     blocks, length = _check(q, keys, values, table, length)
-    (h, n, d), (h_kv, block_size, d_v) = q.shape, values.shape[1:]
+    (h, n, d) = q.shape
+    (h_kv, block_size, d_v) = values.shape[1:]
     rows = q.reshape(h_kv, h // h_kv * n, d) * q.dtype.type(check_scale(scale, d))  # (h_kv, g·n, d)
     query_positions = np.tile(np.arange(length - n, length), h // h_kv)  # (g·n,)
     m = np.full(rows.shape[:2], -np.inf, rows.dtype)  # (h_kv, g·n): the largest score so far
@@ -74,7 +77,8 @@ def reserved_waste(lengths: Sequence[int], longest: int) -> Waste:
 
     Raises ValueError for a length above longest or below 0, TypeError for numbers that are not whole.
     """
-    lengths, longest = _lengths(lengths), whole("longest", longest)
+    lengths = _lengths(lengths)
+    longest = whole("longest", longest)
     if max(lengths, default=0) > longest:
         raise ValueError(f"a length is {max(lengths)} but longest is {longest}: make longest larger")
     return Waste(longest * len(lengths), sum(lengths))
@@ -85,7 +89,8 @@ def paged_waste(lengths: Sequence[int], block_size: int) -> Waste:
 
     Raises ValueError for a length below 0, TypeError for numbers that are not whole.
     """
-    lengths, block_size = _lengths(lengths), whole("block_size", block_size)
+    lengths = _lengths(lengths)
+    block_size = whole("block_size", block_size)
     return Waste(sum(-(-length // block_size) * block_size for length in lengths), sum(lengths))
 
 
@@ -103,7 +108,8 @@ def _check(
         raise ValueError(f"keys are {keys.shape}: expected (n_blocks, h_kv, block_size, d), d {q.shape[2]} as in q")
     if values.ndim != 4 or values.shape[:3] != keys.shape[:3]:
         raise ValueError(f"values are {values.shape} but keys {keys.shape}: one value for each key")
-    (h, n, _), (n_blocks, h_kv, block_size, _) = q.shape, keys.shape
+    (h, n, _) = q.shape
+    (n_blocks, h_kv, block_size, _) = keys.shape
     if not h_kv or h % h_kv:
         raise ValueError(f"q has {h} heads and keys {h_kv}: the first must be a multiple of the second")
     length = whole("length", length)

@@ -25,7 +25,9 @@ def chain_hashes(tokens: Sequence[int], block_size: int) -> list[str]:
     So equal names mean equal tokens from the beginning on, not only within the block. A last block that is not full has
     no name. They are SHA-256, so that the same tokens have the same names in every process; Python's hash() has not.
     """
-    block_size, names, before = whole("block_size", block_size), [], ""
+    block_size = whole("block_size", block_size)
+    names = []
+    before = ""
     for start in range(0, len(tokens) - block_size + 1, block_size):
         text = before + ":" + ",".join(str(int(token)) for token in tokens[start : start + block_size])
         before = hashlib.sha256(text.encode()).hexdigest()
@@ -112,7 +114,8 @@ class PrefixCache:
                 raise ValueError(f"block {block} is held by no table: keep what a table holds, before it lets go")
             if name not in self._blocks and block not in self._names:
                 self._pool.share(block)
-                self._blocks[name], self._names[block] = block, name
+                self._blocks[name] = block
+                self._names[block] = name
 
     def serve(self, tokens: Sequence[int]) -> int:
         """One request by itself: look up, hold, compute the rest, keep, let go. Returns how many tokens were cached.
@@ -298,7 +301,9 @@ class RadixTree:
         assert node.parent is not None
         upper = Node(node.tokens[:at], node.slots[:at], node.parent, {node.tokens[at]: node}, node.locks, node.used)
         node.parent.children[node.tokens[0]] = upper
-        node.tokens, node.slots, node.parent = node.tokens[at:], node.slots[at:], upper
+        node.tokens = node.tokens[at:]
+        node.slots = node.slots[at:]
+        node.parent = upper
         return upper
 
     def _nodes(self) -> Iterator[Node]:

@@ -96,9 +96,13 @@ class Scheduler:
         self.blocks: Blocks = BlockPool(n_blocks) if blocks is None else blocks
         if self.blocks.n_blocks != n_blocks:
             raise ValueError(f"n_blocks is {n_blocks} but the pool has {self.blocks.n_blocks}: make them the same")
-        self.block_size, self.budget = whole("block_size", block_size), whole("budget", budget)
+        self.block_size = whole("block_size", block_size)
+        self.budget = whole("budget", budget)
         self.n_slots = None if n_slots is None else whole("n_slots", n_slots)
-        self.chunked, self.static, self.swap, self.explain = chunked, static, swap, explain
+        self.chunked = chunked
+        self.static = static
+        self.swap = swap
+        self.explain = explain
         self._cached = cached or (lambda name: [])
         self.step = 0
         self.waiting: deque[Progress] = deque()  # both in order of arrival
@@ -142,7 +146,9 @@ class Scheduler:
     def plan(self) -> list[tuple[str, int]]:
         """What to compute in this step: names and numbers of tokens. Takes blocks for them, and preempts for that."""
         planned: list[tuple[str, int]] = []
-        left, before, self._now = self.budget, len(self.running), {}
+        left = self.budget
+        before = len(self.running)
+        self._now = {}
         for each in sorted(self.running, key=lambda each: not each.decodes):  # decodes first, both by arrival
             if each in self.running and self._has_budget(each, left) and self._find_block(each):
                 left -= self._compute(each, left, planned)
@@ -155,7 +161,8 @@ class Scheduler:
 
     def advance(self, planned: list[tuple[str, int]]) -> list[str]:
         """The step was computed. Returns who got a token; those with all of theirs are finished, and hold nothing."""
-        named, running = [], {each.request.name: each for each in self.running}
+        named = []
+        running = {each.request.name: each for each in self.running}
         for name, n in planned:
             each = running[name]
             each.computed += n
@@ -198,7 +205,8 @@ class Scheduler:
             return f"the budget of {self.budget} tokens is used"
         found = [] if each.computed else self._cached(each.request.name)  # what was swapped comes back as it was
         most = each.request.prompt + each.request.new - 1 if self.static else each.tokens
-        missing, free = self._blocks_for(most) - len(found), self.blocks.n_free
+        missing = self._blocks_for(most) - len(found)
+        free = self.blocks.n_free
         if missing > free:
             self._release(found)
             return f"blocks that it needs: {missing}, that are free: {free}"

@@ -135,7 +135,8 @@ def simulate(
         step, now = _step(running, cost, budget, now)
         steps.append(step)
         for slot in running:
-            name, arrival = slot.request.name, slot.request.arrival
+            name = slot.request.name
+            arrival = slot.request.arrival
             if slot.done and name not in done:
                 done[name] = Served(name, arrival, slot.admitted, tuple(slot.times))
         if not static or all(slot.done for slot in running):
@@ -150,7 +151,8 @@ def _step(
     shares = [(slot, tokens) for slot, tokens in _shares(running, budget) if tokens]
     parts = []
     for slot, tokens in shares:
-        read, slot.cached = slot.cached, slot.cached + tokens
+        read = slot.cached
+        slot.cached = slot.cached + tokens
         parts.append(Part(slot.request.name, tokens, read, slot.decodes))
     duration = cost(sum(part.tokens for part in parts), sum(part.context for part in parts))
     if not duration > 0:
@@ -169,7 +171,8 @@ def _shares(running: list[_Slot], budget: int | None) -> list[tuple[_Slot, int]]
     prompts = [slot for slot in active if not slot.decodes]
     if budget is None:
         return decoding + [(slot, slot.request.prompt) for slot in prompts]
-    left, chunks = budget - len(decoding), []
+    left = budget - len(decoding)
+    chunks = []
     for slot in prompts:
         chunk = min(left, slot.request.prompt - slot.cached)
         chunks.append((slot, chunk))
@@ -198,7 +201,8 @@ def timeline(log: Log) -> str:
     width = max((len(served.name) for served in log.served), default=0)
     lines = []
     for served in log.served:
-        written, cells = 0, []
+        written = 0
+        cells = []
         for step in log.steps:
             part = next((part for part in step.parts if part.name == served.name), None)
             written += part is not None and part.wrote

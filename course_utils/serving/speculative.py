@@ -32,7 +32,8 @@ def accept(p: ArrayLike, q: ArrayLike, drafted: ArrayLike, coins: ArrayLike) -> 
     Raises ValueError for p and q that are no distributions, and for a draft that q cannot have made.
     """
     p, q = _distributions(p, q)
-    drafted, coins = np.asarray(drafted), np.asarray(coins, dtype=float)
+    drafted = np.asarray(drafted)
+    coins = np.asarray(coins, dtype=float)
     if drafted.dtype.kind not in "iu":
         raise TypeError(f"drafted is {drafted.dtype}: tokens are whole numbers")
     if ((drafted < 0) | (drafted >= p.shape[-1])).any():
@@ -134,7 +135,8 @@ def speculate(p_of: Target, q_of: Drafter, context: Sequence[int], gamma: int, r
     """
     if not len(context):
         raise ValueError("context is empty: give at least one token to go on from")
-    text, q = [int(token) for token in context], []
+    text = [int(token) for token in context]
+    q = []
     for _ in range(whole("gamma", gamma, least=0)):
         q.append(np.asarray(q_of(text), dtype=float))
         text.append(int(draw(q[-1], rng.random())))
@@ -201,8 +203,10 @@ def speed_up(
     speculate: a step computes γ + 1 tokens of each in place of one. drafting is the seconds of one draft for the batch.
     Below 1 speculation loses. Source: Leviathan et al. 2022, theorem 3.8, with a step that costs more for more tokens.
     """
-    batch, T = whole("batch", batch), whole("T", T, least=0)
-    plain, verified = cost(batch, batch * T), cost(batch * (gamma + 1), batch * T)
+    batch = whole("batch", batch)
+    T = whole("T", T, least=0)
+    plain = cost(batch, batch * T)
+    verified = cost(batch * (gamma + 1), batch * T)
     return expected_tokens(alpha, gamma) * plain / (verified + gamma * drafting)
 
 

@@ -54,7 +54,9 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
             where = f"{{.course-caption}}\nIn {_listed(by_kind[kind])}. In a notebook it is called `{kind}`."
             parts += [f"### {entry.title}", lively(by_kind[kind][0], "plays"), where]
     told = [
-        card(f"**[{entry.title}]({_place(by_kind[kind][0])})**", entry.told, picture=_picture(by_kind[kind][0], small))
+        card(
+            f"**[{entry.title}]({_place(by_kind[kind][0])})**", entry.summary, picture=_picture(by_kind[kind][0], small)
+        )
         for kind, entry in kinds.items()
         if not entry.question
     ]

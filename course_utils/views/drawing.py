@@ -58,7 +58,7 @@ def name_lines(ax: Axes) -> None:
     """
     from matplotlib.lines import Line2D
 
-    fig = _settled(ax)
+    fig = _laid_out(ax)
     inches = fig.dpi_scale_trans.inverted()
     (right, bottom), (_, top) = inches.transform(ax.transAxes.transform([(1, 0), (1, 1)]))
     columns: dict[float, list[tuple[float, float, Line2D, str]]] = {}
@@ -82,7 +82,7 @@ def name_lines(ax: Axes) -> None:
 
 def rule_between_texts(ax: Axes, x: float) -> None:
     """Draw an upright dotted line at x, with gaps where it would cross texts; call it when these have their places."""
-    _settled(ax)
+    _laid_out(ax)
     at = ax.transData.transform((x, 1))[0]
     boxes = [text.get_window_extent() for text in ax.texts]
     to_axes = ax.transAxes.inverted().transform
@@ -106,15 +106,15 @@ def listed(words: Iterable[object]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def _settled(ax):
-    """The figure of axes, with limits and places as they will be drawn."""
+def _laid_out(ax):
+    """Return the figure of axes, with limits and places as they will be drawn."""
     fig = ax.get_figure(root=True)
     fig.draw_without_rendering()
     return fig
 
 
-def _as_formula(found):
-    root, letter, below = found.groups()
+def _as_formula(match):
+    root, letter, below = match.groups()
     symbol = f"{letter}_{below}" if len(below) == 1 else rf"{letter}_{{\mathrm{{{below}}}}}"
     return rf"$\sqrt{{{symbol}}}$" if root else f"${symbol}$"
 
@@ -124,13 +124,13 @@ def spread(places: list[float], apart: float) -> list[float]:
     groups: list[list[float]] = []  # of neighbours that touch: where each wants the first of its group to be
     for place in places:
         groups.append([place])
-        while len(groups) > 1 and _first(groups[-1]) < _first(groups[-2]) + len(groups[-2]) * apart:
+        while len(groups) > 1 and _mean(groups[-1]) < _mean(groups[-2]) + len(groups[-2]) * apart:
             last = groups.pop()
             groups[-1] += [wish - len(groups[-1]) * apart for wish in last]
-    return list(itertools.chain.from_iterable([_first(g) + i * apart for i in range(len(g))] for g in groups))
+    return list(itertools.chain.from_iterable([_mean(g) + i * apart for i in range(len(g))] for g in groups))
 
 
-def _first(wishes):
+def _mean(wishes):
     return sum(wishes) / len(wishes)
 
 

@@ -21,7 +21,7 @@ _ROLES = {
     "x": palette.INK,
 }  # by the first word of an array's name; all others have the colour of weights
 NEGATIVE = palette.MOSS  # of numbers with a minus, whatever the role
-_LEAST, _MOST = 0.06, 0.5  # how strongly a cell is coloured: text stays readable on it, in light and in dark
+_LEAST, _MOST = 0.06, 0.5  # how strongly a cell is coloured: text on it stays readable, in light and in dark
 _QUIET = "color: var(--jp-content-font-color2, var(--pst-color-text-muted, #6b7280)); font-weight: 400; font-size: 12px"
 
 Place = int | tuple[int | None, int]
@@ -35,7 +35,7 @@ def show(
     columns: Labels = (),
     digits: int = 4,
     **arrays: Numbers,
-) -> Shown:
+) -> ArrayTables:
     """Return arrays as tables beside each other, in their order.
 
     Args:
@@ -51,15 +51,18 @@ def show(
         ValueError: an array is too large or has more axes, or `mark` names nothing that is there.
     """
     raw = {name: numbers for each in (*named, arrays) for name, numbers in each.items()}
-    given = {name: as_array(numbers) for name, numbers in raw.items()}
-    found = {name: _table(name, numbers) for name, numbers in given.items()}
-    if unknown := [name for name in mark or {} if name not in found]:
-        raise ValueError(f"mark names {unknown[0]!r}, and there is {', '.join(found) or 'no array'}")
-    cells = {name: _ticked(each) if _is_mask(raw[name]) else _written(each, digits) for name, each in found.items()}
-    return Shown([
-        Table(name, numbers, _shape(given[name]), cells[name], _labels(rows, name, len(numbers)),
-            _labels(columns, name, numbers.shape[1]), _place(name, (mark or {}).get(name), numbers.shape))
-        for name, numbers in found.items()
+    inputs = {name: as_array(numbers) for name, numbers in raw.items()}
+    tables = {name: _as_table(name, numbers) for name, numbers in inputs.items()}
+    if unknown := [name for name in mark or {} if name not in tables]:
+        raise ValueError(f"mark names {unknown[0]!r}, and there is {', '.join(tables) or 'no array'}")
+    cells = {
+        name: _format_mask(each) if _is_mask(raw[name]) else _format_numbers(each, digits)
+        for name, each in tables.items()
+    }
+    return ArrayTables([
+        Table(name, numbers, _format_shape(inputs[name]), cells[name], _labels(rows, name, len(numbers)),
+            _labels(columns, name, numbers.shape[1]), _checked_mark(name, (mark or {}).get(name), numbers.shape))
+        for name, numbers in tables.items()
     ])  # fmt: skip
 
 
@@ -86,7 +89,7 @@ class Table:
         return self.marked != (None, None) and self.marked[0] in (row, None) and self.marked[1] in (column, None)
 
     def as_text(self) -> str:
-        """The name and the shape, and the numbers below each other; what is marked stands in brackets."""
+        """Return the name and the shape, and below them the numbers; what is marked is in brackets."""
         cells = [
             [f"[{text}]" if self.is_marked(i, j) else f" {text} " for j, text in enumerate(row)]
             for i, row in enumerate(self.cells)
@@ -96,11 +99,11 @@ class Table:
             beside = [*([""] if self.columns else []), *self.rows]
             lines = [[label, *row] for label, row in zip(beside, lines, strict=True)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        told = ["".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in lines]
-        return "\n".join([f"{self.name} ({self.shape})", *(f"  {line}" for line in told)])
+        texts = ["".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in lines]
+        return "\n".join([f"{self.name} ({self.shape})", *(f"  {line}" for line in texts)])
 
     def as_html(self) -> str:
-        """A table with a caption and with headings, for pages and for those who listen."""
+        """Return a table with a caption and with headings, for pages and for screen readers."""
         head = ""
         if self.columns:
             corner = "<td style='border:0;background:none'></td>" if self.rows else ""
@@ -134,8 +137,8 @@ class Table:
         )
 
 
-class Shown:
-    """Tables that Jupyter displays: as HTML, and as text for terminals, for nbval and for those who listen."""
+class ArrayTables:
+    """Tables that Jupyter displays: as HTML, and as text for terminals, nbval and screen readers."""
 
     def __init__(self, tables: Sequence[Table]):
         self.tables = tables
@@ -151,49 +154,51 @@ class Shown:
         )
 
 
-def _table(name: str, numbers: np.ndarray) -> np.ndarray:
+def _as_table(name: str, numbers: np.ndarray) -> np.ndarray:
     """An array of two axes; a vector is one row."""
     array = np.atleast_2d(numbers)
     if array.ndim > 2 or max(array.shape) > LONGEST:
-        raise ValueError(f"{name} is {_shape(numbers)}: a table shows two axes of up to {LONGEST}; choose a part of it")
+        raise ValueError(
+            f"{name} is {_format_shape(numbers)}: a table shows two axes of up to {LONGEST}; choose a part of it"
+        )
     return array
 
 
-def _shape(array: np.ndarray) -> str:
+def _format_shape(array: np.ndarray) -> str:
     return " × ".join(map(str, array.shape))
 
 
-def _is_mask(given: Any) -> bool:
+def _is_mask(values: Any) -> bool:
     """Whether an array, a tensor or nested lists hold True and False."""
-    while isinstance(given, (list, tuple)) and given:
-        given = given[0]
-    return isinstance(given, bool) or str(getattr(given, "dtype", "")) in ("bool", "torch.bool")
+    while isinstance(values, (list, tuple)) and values:
+        values = values[0]
+    return isinstance(values, bool) or str(getattr(values, "dtype", "")) in ("bool", "torch.bool")
 
 
-def _ticked(mask: np.ndarray) -> list[list[str]]:
+def _format_mask(mask: np.ndarray) -> list[list[str]]:
     return [["✓" if may else "–" for may in row] for row in mask.tolist()]
 
 
-def _written(numbers: np.ndarray, digits: int) -> list[list[str]]:
+def _format_numbers(numbers: np.ndarray, digits: int) -> list[list[str]]:
     rounded = np.round(numbers, digits) + 0.0
     finite = rounded[np.isfinite(rounded)]
     fits = (places for places in range(digits) if np.array_equal(np.round(finite, places), finite))
     places = next(fits, digits)
-    return [[_one(number, places) for number in row] for row in rounded.tolist()]
+    return [[_format_number(number, places) for number in row] for row in rounded.tolist()]
 
 
-def _one(number: float, places: int) -> str:
+def _format_number(number: float, places: int) -> str:
     if not np.isfinite(number):
         return "NaN" if np.isnan(number) else "∞" if number > 0 else "−∞"
     return f"{number:.{places}f}".replace("-", "−")
 
 
-def _labels(given: Labels, name: str, count: int) -> Sequence[str]:
-    labels = given.get(name, ()) if isinstance(given, Mapping) else given
+def _labels(by_name: Labels, name: str, count: int) -> Sequence[str]:
+    labels = by_name.get(name, ()) if isinstance(by_name, Mapping) else by_name
     return [str(label) for label in labels] if len(labels) == count else ()
 
 
-def _place(name: str, place: Place | None, shape: tuple[int, ...]) -> tuple[int | None, int | None]:
+def _checked_mark(name: str, place: Place | None, shape: tuple[int, ...]) -> tuple[int | None, int | None]:
     row, column = place if isinstance(place, tuple) else (place, None)
     for index, size in ((row, shape[0]), (column, shape[1])):
         if index is not None and not 0 <= index < size:

@@ -16,17 +16,18 @@ def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
     """A mimebundle in words and as HTML, for an exercise that has just passed.
 
     day: its number. done: the ids of all exercises of the day that passed since the kernel started, this one too.
-    Where the course was installed alone its notebooks are elsewhere, and nothing is said of what comes next.
+    If only the package is installed, its notebooks are elsewhere, and the message does not say what comes next.
     KeyError for an id that the day's notebook does not have.
     """
     exercises = exercises_of(day)
     if not exercises and not IN_CHECKOUT:
-        said = f"✓ Passed. In this session {len(done)} exercise{'' if len(done) == 1 else 's'}."
-        return {"text/plain": said, "text/html": framed(said)}
+        message = f"✓ Passed. In this session {len(done)} exercise{'' if len(done) == 1 else 's'}."
+        return {"text/plain": message, "text/html": framed(message)}
     places = {exercise.id: place for place, exercise in enumerate(exercises)}
     here = exercises[places[grade_id]]
     reached = sum(exercise.points for exercise in exercises if exercise.id in done)
-    points, count = sum(exercise.points for exercise in exercises), sum(exercise.id in done for exercise in exercises)
+    points = sum(exercise.points for exercise in exercises)
+    count = sum(exercise.id in done for exercise in exercises)
     head = f"✓ Passed: {here.title}."
     so_far = f"In this session {count} of {len(exercises)} exercises, {reached:g} of {points:g} points."
     order = [*range(places[grade_id] + 1, len(exercises)), *range(places[grade_id])]
@@ -34,7 +35,8 @@ def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
     if place is None:
         words = link = "That was the last one. Save the notebook and grade it: the course map has a button."
     else:
-        heading, minutes = f"{place + 1}. {exercises[place].title}", f"({_minutes(exercises[place])})"
+        heading = f"{place + 1}. {exercises[place].title}"
+        minutes = f"({_minutes(exercises[place])})"
         words = f"Next: {heading} {minutes}."
         link = f'Next: <a href="#{html.escape(_anchor(heading))}">{html.escape(heading)}</a> {minutes}.'
     return {"text/plain": f"{head} {so_far} {words}", "text/html": framed(f"{html.escape(so_far)} {link}")}

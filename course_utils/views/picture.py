@@ -18,16 +18,16 @@ def picture(fig: Figure, alt: str | None = None, width: float | None = None) -> 
 
     fig: a matplotlib Figure; it is drawn on nothing, in colours that both themes show, and closed.
     alt: what the picture shows, in words, for readers who cannot see it; it is also the output's text. By default what
-    `described` said of the figure.
+    `described` gave the figure.
     width: width on the page in CSS pixels; by default that of the figure at 96 pixels an inch.
     Raises ValueError when there is no alt, or an empty one.
     """
     alt = str(fig.get_label()) if alt is None else alt
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError("alt is empty: say in a sentence what the picture shows")
-    shown = Picture(png(fig), alt.strip(), width or natural_width(fig), fig.get_gid() or "")
+    result = Picture(png(fig), alt.strip(), width or natural_width(fig), fig.get_gid() or "")
     _close(fig)
-    return shown
+    return result
 
 
 def described(fig: Figure, alt: str, caption: str = "") -> Figure:
@@ -47,7 +47,10 @@ class Picture:
     """
 
     def __init__(self, data, alt, width, caption=""):
-        self.data, self.alt, self.width, self.caption = data, alt, width, caption
+        self.data = data
+        self.alt = alt
+        self.width = width
+        self.caption = caption
 
     def __repr__(self):
         return self.alt
@@ -61,7 +64,7 @@ class Picture:
 
 def png(fig: Figure) -> bytes:
     """PNG bytes of a figure without a background, 1.5 pixels a CSS pixel, without time stamp or software name."""
-    return _saved(fig, optimize=True)
+    return _png_bytes(fig, optimize=True)
 
 
 def small_png(fig: Figure) -> bytes:
@@ -69,14 +72,14 @@ def small_png(fig: Figure) -> bytes:
     from PIL import Image
 
     buffer = io.BytesIO()
-    with Image.open(io.BytesIO(_saved(fig, compress_level=0))) as image:
+    with Image.open(io.BytesIO(_png_bytes(fig, compress_level=0))) as image:
         image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
             buffer, format="png", optimize=True
         )
     return buffer.getvalue()
 
 
-def _saved(fig, **options):
+def _png_bytes(fig, **options):
     buffer = io.BytesIO()
     fig.savefig(buffer, format="png", dpi=144, facecolor="none", metadata={"Software": None}, pil_kwargs=options)
     return buffer.getvalue()
@@ -88,7 +91,7 @@ def natural_width(fig: Figure) -> int:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of width × height CSS pixels that pyplot knows nothing of, so no backend shows it a second time."""
+    """Return a figure of width × height CSS pixels, unknown to pyplot, so that no backend shows it a second time."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

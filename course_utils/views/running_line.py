@@ -25,34 +25,35 @@ class RunningLine(AbstractContextManager):
         self.how_far = how_far
 
     def __enter__(self) -> RunningLine:
-        self.done, self.began = threading.Event(), time.monotonic()
+        self.done = threading.Event()
+        self.began = time.monotonic()
         if _is_watched() and hasattr(time, "pthread_getcpuclockid"):
             self.clock = time.pthread_getcpuclockid(threading.get_ident())
             self.worked = time.clock_gettime(self.clock)
-            self.thread = threading.Thread(target=self._tell, daemon=True)
+            self.thread = threading.Thread(target=self._show_until_done, daemon=True)
             self.thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.done.set()
 
-    def _tell(self) -> None:
+    def _show_until_done(self) -> None:
         from IPython.display import display
 
         if self.done.wait(AFTER):
             return
-        shown = display(self._line("has run for"), raw=True, display_id=True)
+        handle = display(self._line("has run for"), raw=True, display_id=True)
         while not self.done.wait(1):
-            shown.update(self._line("has run for"), raw=True)
-        shown.update(self._line("ran for"), raw=True)
+            handle.update(self._line("has run for"), raw=True)
+        handle.update(self._line("ran for"), raw=True)
 
     def _line(self, verb: str) -> dict[str, str]:
         passed = time.monotonic() - self.began
         worked = min(passed, time.clock_gettime(self.clock) - self.worked)
         hint = " Interrupt the kernel (■) to stop it." if verb == "has run for" else ""
-        at = self.how_far() if hint else ""
-        said = f"The check {verb} {passed:.0f} s: it worked for {worked:.0f} s and waited for {passed - worked:.0f} s."
-        return {"text/plain": said + (f" It is at {at}." if at else "") + hint}
+        place = self.how_far() if hint else ""
+        text = f"The check {verb} {passed:.0f} s: it worked for {worked:.0f} s and waited for {passed - worked:.0f} s."
+        return {"text/plain": text + (f" It is at {place}." if place else "") + hint}
 
 
 def _is_watched() -> bool:

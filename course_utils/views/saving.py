@@ -26,12 +26,12 @@ def without_lost_widgets(model: dict[str, Any], **_: Any) -> None:
     if model["type"] != "notebook" or not model.get("content"):
         return
     notebook = model["content"]
-    kept = notebook["metadata"].get("widgets", {}).get(_STATE, {}).get("state", {})
+    saved_states = notebook["metadata"].get("widgets", {}).get(_STATE, {}).get("state", {})
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
-            shown = output.get("data", {})
-            if _VIEW in shown and "image/png" in shown and shown[_VIEW].get("model_id") not in kept:
-                del shown[_VIEW]
+            data = output.get("data", {})
+            if _VIEW in data and "image/png" in data and data[_VIEW].get("model_id") not in saved_states:
+                del data[_VIEW]
 
 
 def without_python_version(model: dict[str, Any], **_: Any) -> None:

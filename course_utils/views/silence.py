@@ -1,8 +1,8 @@
-"""Somebody's code run without a word, while other threads go on printing.
+"""Run somebody's code silently, while other threads go on printing.
 
-In JupyterLab a widget hears from its page in a thread of its own, also while a cell runs. `contextlib.redirect_stdout`
-and `warnings.catch_warnings` change what all threads share: two that overlap leave it changed for good, and nothing
-that is printed in the notebook shows any more.
+In JupyterLab a widget gets its page's messages in a thread of its own, also while a cell runs.
+`contextlib.redirect_stdout` and `warnings.catch_warnings` change what all threads share: two that overlap leave it
+changed for good, and nothing that is printed in the notebook shows any more.
 """
 
 import sys
@@ -17,7 +17,7 @@ _inside = 0  # of all threads
 
 
 class _Stream:
-    """A stream that drops what a silenced thread writes, and is otherwise the one that it stands for."""
+    """A stream that drops what a silenced thread writes, and otherwise passes everything on to the real one."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -31,7 +31,7 @@ class _Stream:
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Nothing that this thread prints or warns of inside is shown."""
+    """Hide everything that this thread prints inside, warnings too."""
     _enter(1)
     _here.silenced = getattr(_here, "silenced", 0) + 1
     try:
@@ -42,7 +42,7 @@ def silenced() -> Iterator[None]:
 
 
 def _enter(change):
-    """Streams are replaced for the first who comes, and put back after the last, unless others replaced them since."""
+    """Replace the streams for the first thread inside; after the last put them back, unless somebody replaced them."""
     global _inside
     with _lock:
         _inside += change

@@ -26,7 +26,8 @@ def static_page(widget: CourseWidget, title: str) -> str:
         f'<img src="data:image/png;base64,{data["image/png"]}" width="{picture["width"]}" '
         f'alt="{html.escape(picture["alt"])}">'
     )
-    code, state = _script(str(widget._esm)), _script(page_state(widget))
+    code = _script(str(widget._esm))
+    state = _script(page_state(widget))
     start = f'\nbringToLife(document.getElementById("widget"), await imported({code}), {state});\n'
     return _PAGE.format(title=html.escape(title), css=str(widget._css), fallback=fallback, host=host_script() + start)
 

@@ -43,20 +43,22 @@ def _mark(good: bool) -> str:
 
 def _message(message: str, slip: bool) -> str:
     first, *rest = _SENTENCE.split(message.strip(), 1)
-    told = f"<strong>{html.escape(first)}</strong>" if rest and slip else html.escape(first)
-    return _paragraph(" ".join([told, *map(html.escape, rest)])) if first else ""
+    head = f"<strong>{html.escape(first)}</strong>" if rest and slip else html.escape(first)
+    return _paragraph(" ".join([head, *map(html.escape, rest)])) if first else ""
 
 
 def _example(text: str) -> str:
-    """The smallest input: its code, which one click selects as a whole, between what is said of it."""
-    found = []
-    for block in filter(None, text.split("\n\n")):
+    """The smallest input: its code, which one click selects as a whole, between what is said about it."""
+    parts = []
+    for block in text.split("\n\n"):
+        if not block:
+            continue
         if block.startswith("    "):
             code = "\n".join(line[4:] for line in block.splitlines())
-            found.append(f'<pre style="{_CODE}; user-select: all">{html.escape(code)}</pre>')
+            parts.append(f'<pre style="{_CODE}; user-select: all">{html.escape(code)}</pre>')
         else:
-            found.append(_paragraph(_lines(block)))
-    return "".join(found)
+            parts.append(_paragraph(_lines(block)))
+    return "".join(parts)
 
 
 def _steps(steps: Sequence[tuple[str, bool]]) -> str:

@@ -415,7 +415,7 @@ def test_groups_of_query_heads_are_counted(heads, kv_heads, group):
 
 
 @pytest.mark.parametrize(
-    "q, k, v, said",
+    "q, k, v, message",
     [
         ((2, 3, 5, 8), (2, 2, 7, 8), (2, 2, 7, 8), "q has 3 heads and k has 2"),
         ((2, 3, 5, 8), (2, 0, 7, 8), (2, 0, 7, 8), "k has 0"),
@@ -425,8 +425,8 @@ def test_groups_of_query_heads_are_counted(heads, kv_heads, group):
         ((2, 2, 5, 8), (2, 2, 7, 9), (2, 2, 7, 8), "same d_k"),
     ],
 )
-def test_heads_that_do_not_group_are_named(q, k, v, said):
-    with pytest.raises(ValueError, match=said):
+def test_heads_that_do_not_group_are_named(q, k, v, message):
+    with pytest.raises(ValueError, match=message):
         check_grouped(q, k, v)
 
 

@@ -135,8 +135,8 @@ class CacheMachine(RuleBasedStateMachine):
         assert snapshot(self.cache) == before
         assert 0 <= self.cache.n_bytes_used <= self.cache.n_bytes
         if not isinstance(self.cache, PagedCache):
-            kept = [min(len(row), self.cache.window or CAPACITY) for row in self.rows]
-            assert self.cache.slots_wasted == B * (self.cache.window or CAPACITY) - sum(kept)
+            stored = [min(len(row), self.cache.window or CAPACITY) for row in self.rows]
+            assert self.cache.slots_wasted == B * (self.cache.window or CAPACITY) - sum(stored)
 
     @invariant()
     def every_block_is_free_or_held(self):
@@ -166,13 +166,13 @@ class CacheMachine(RuleBasedStateMachine):
         keys, values, key_positions = held
         assert keys.shape == values.shape == (B, H, key_positions.shape[1], D)
         assert keys.dtype == values.dtype == torch.float64 and key_positions.dtype == torch.int64
-        for row, kept in enumerate(self.rows):
+        for row, retained in enumerate(self.rows):
             slots = (key_positions[row] >= 0).nonzero()[:, 0]
             assert not keys[row, :, key_positions[row] < 0].any() and not values[row, :, key_positions[row] < 0].any()
             at = {int(key_positions[row, slot]): slot for slot in slots}
-            assert len(at) == len(slots) and sorted(at) == list(range(oldest[row], len(kept)))
+            assert len(at) == len(slots) and sorted(at) == list(range(oldest[row], len(retained)))
             for position, slot in at.items():
-                for stored, given_token in zip((keys, values), kept[position], strict=True):
+                for stored, given_token in zip((keys, values), retained[position], strict=True):
                     self.check_token(stored[row, :, slot], given_token)
 
     def check_token(self, stored, given_token):
@@ -233,8 +233,8 @@ def test_columns_refuses_the_lengths_that_an_update_refuses(kind):
     cache, (k, v) = make(kind), tokens(2)
     for lengths in ([1, 3, 0], [0, 0, -1], [1, 1], [1.0, 1.0, 1.0], [True, True, False]):
         error = TypeError if not isinstance(lengths[0], int) or lengths[0] is True else ValueError
-        said = refusal(lambda lengths=lengths: cache.update(k, v, lengths), error)
-        assert refusal(lambda lengths=lengths: cache.columns(2, lengths), error) == said
+        message = refusal(lambda lengths=lengths: cache.update(k, v, lengths), error)
+        assert refusal(lambda lengths=lengths: cache.columns(2, lengths), error) == message
     assert refusal(lambda: cache.columns(-1)) == "t is -1: it must be at least 0"
     assert refusal(lambda: cache.columns(2.0), TypeError) == "t is 2.0: give a whole number"
 
@@ -632,18 +632,18 @@ def test_rows_that_are_not_there_are_refused(kind, row):
 def test_sizes_below_one_and_dtypes_without_fractions_are_refused(kind):
     for name in SIZES[kind]:
         for size in (0, -1):
-            said = refusal(lambda name=name, size=size: make(kind, **{name: size}))
-            assert said == f"{name} is {size}: it must be at least 1"
+            message = refusal(lambda name=name, size=size: make(kind, **{name: size}))
+            assert message == f"{name} is {size}: it must be at least 1"
         for size in (2.0, True, "2"):
-            said = refusal(lambda name=name, size=size: make(kind, **{name: size}), TypeError)
-            assert said == f"{name} is {size!r}: give a whole number"
+            message = refusal(lambda name=name, size=size: make(kind, **{name: size}), TypeError)
+            assert message == f"{name} is {size!r}: give a whole number"
     for place, name in enumerate(("batch", "n_kv_heads", "d_head")):
         sizes = [B, H, D]
         sizes[place] = 0
         assert f"{name} is 0" in refusal(lambda sizes=sizes: kind(*sizes, **SIZES[kind]))
     for dtype in (torch.int8, "float16", np.float16):
-        said = refusal(lambda dtype=dtype: make(kind, dtype=dtype), TypeError)
-        assert said == f"dtype is {dtype!r}: give a floating dtype of PyTorch, such as torch.float32"
+        message = refusal(lambda dtype=dtype: make(kind, dtype=dtype), TypeError)
+        assert message == f"dtype is {dtype!r}: give a floating dtype of PyTorch, such as torch.float32"
 
 
 @ALL_FOUR
@@ -673,8 +673,8 @@ def test_asking_for_room_changes_nothing_and_says_what_an_update_would():
         cache.check_room(3, lengths=[3, 1])
         with pytest.raises(CacheFull) as asked:
             cache.check_room(4, lengths=[4, 4])
-        with pytest.raises(CacheFull) as tried:
+        with pytest.raises(CacheFull) as attempts:
             cache.update(torch.ones(2, 1, 4, 4), torch.ones(2, 1, 4, 4), lengths=[4, 4])
-        assert str(asked.value) == str(tried.value) and cache.slots_used == 0
+        assert str(asked.value) == str(attempts.value) and cache.slots_used == 0
         cache.update(tokens, tokens, lengths=[3, 1])
     SlidingWindowCache(2, 1, 4, window=2).check_room(100)

@@ -59,8 +59,8 @@ def gradients(attend, q, k, v, do):
     """Output, log-sum-exp and the gradients of q, k, v, with a gradient into the log-sum-exp as well."""
     o, lse = attend(q, k, v)
     d_lse = torch.linspace(-1, 1, lse.numel(), dtype=lse.dtype, device=lse.device).reshape(lse.shape)
-    seen = lse.detach() > -torch.inf
-    return o, lse, *torch.autograd.grad((o, lse), (q, k, v), (do.to(o.dtype), d_lse * seen))
+    observed = lse.detach() > -torch.inf
+    return o, lse, *torch.autograd.grad((o, lse), (q, k, v), (do.to(o.dtype), d_lse * observed))
 
 
 def error(found, expected):
@@ -73,10 +73,10 @@ def error(found, expected):
 
 def compare(q, k, v, do, causal, scale=None):
     """The errors of output, log-sum-exp, dq, dk, dv against float64 arithmetic on the same numbers."""
-    found = gradients(lambda *x: flash_attention(*x, causal, scale, return_lse=True), q, k, v, do)
+    actual = gradients(lambda *x: flash_attention(*x, causal, scale, return_lse=True), q, k, v, do)
     exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
     expected = gradients(lambda *x: oracle(*x, causal, scale), *exact, do.double())
-    return [error(a, b) for a, b in zip(found, expected, strict=True)]
+    return [error(a, b) for a, b in zip(actual, expected, strict=True)]
 
 
 # --- the right numbers ----------------------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ def test_scores_of_minus_ten_thousand_leave_no_trace_past_the_last_key():
     """There e^(0 − lse) would be infinite: the zeros that stand for missing keys must not get that weight."""
     q, k, v, do = problem(1, 1, 40, 50, 16, largest=50.0)
     q, k = q.detach().abs().requires_grad_(), (-k.detach().abs()).requires_grad_()
-    found = gradients(lambda *x: flash_attention(*x, False, None, True), q, k, v, do)
-    assert found[1].max() < -1000 and all(x.isfinite().all() for x in found)
+    result = gradients(lambda *x: flash_attention(*x, False, None, True), q, k, v, do)
+    assert result[1].max() < -1000 and all(x.isfinite().all() for x in result)
 
 
 @pytest.mark.parametrize("more", some(-33, 0, 31, of=[-33, -32, -31, -1, 0, 1, 31, 32, 33]))
@@ -241,8 +241,8 @@ def test_threads_can_launch_side_by_side():
 
     expected = once(0)
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(once, range(8)):
-            assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+        for actual in pool.map(once, range(8)):
+            assert all(torch.equal(a, b) for a, b in zip(actual, expected, strict=True))
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------
@@ -278,8 +278,8 @@ def test_any_strides_give_the_same_bits(kind):
     for view, x in zip(views, (q, k, v, do), strict=True):
         assert torch.equal(view, x) and (kind == "an odd start" or not view.is_contiguous())
     leaves = [view.requires_grad_() for view in views[:3]]
-    found = gradients(lambda *x: flash_attention(*x, True, None, True), *leaves, views[3])
-    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    actual = gradients(lambda *x: flash_attention(*x, True, None, True), *leaves, views[3])
+    assert all(torch.equal(a, b) for a, b in zip(actual, expected, strict=True))
 
 
 def test_a_copy_is_made_only_where_a_descriptor_could_not_read():
@@ -302,9 +302,9 @@ def test_the_stride_of_an_axis_of_one_does_not_matter():
 def test_expanded_tensors_and_gradients_are_taken():
     q, k, v, _ = problem(2, 2, 50, 50, 16)
     shared_k, shared_v = (x[:, :1].expand(-1, 2, -1, -1) for x in (k, v))
-    found = torch.autograd.grad(flash_attention(q, shared_k, shared_v).sum(), (q, k, v))  # the gradient of a sum: ones
+    actual = torch.autograd.grad(flash_attention(q, shared_k, shared_v).sum(), (q, k, v))  # the gradient of a sum: ones
     expected = torch.autograd.grad(flash_attention(q, k[:, :1], v[:, :1]).sum(), (q, k, v))
-    assert max(error(a, b) for a, b in zip(found, expected, strict=True)) <= 1e-6
+    assert max(error(a, b) for a, b in zip(actual, expected, strict=True)) <= 1e-6
 
 
 def test_every_output_is_written_and_nothing_beside_it(monkeypatch):
@@ -349,7 +349,7 @@ def test_no_tensor_of_scores_is_ever_made():
 
 
 @pytest.mark.parametrize(
-    "shapes, said",
+    "shapes, message",
     [
         (((4, 16), (4, 16), (4, 16)), "four axes"),
         (((1, 2, 4, 20), (1, 2, 4, 20), (1, 2, 4, 20)), "d_head is 20"),
@@ -363,8 +363,8 @@ def test_no_tensor_of_scores_is_ever_made():
         (((1, 2, 4, 16), (1, 2, 4, 32), (1, 2, 4, 32)), "same d_k"),
     ],
 )
-def test_shapes_that_do_not_fit_are_named(shapes, said):
-    with pytest.raises(ValueError, match=said):
+def test_shapes_that_do_not_fit_are_named(shapes, message):
+    with pytest.raises(ValueError, match=message):
         flash_attention(*(torch.zeros(shape, device=DEVICE) for shape in shapes))
 
 
@@ -454,11 +454,11 @@ WHOLE = pytest.mark.thorough("a GPU benchmark is run whole, at tiny sizes")
 @WHOLE
 @pytest.mark.parametrize(("name", "run"), [("attention", as_a_command), ("tricks", script), ("decoding", script)])
 def test_the_gpu_benchmarks_run_whole_without_a_gpu_when_asked_for_tiny_sizes(name, run, tmp_path):
-    said = run(GPU_BENCHMARKS / f"{name}.py", "--quick", "--out", tmp_path)
+    message = run(GPU_BENCHMARKS / f"{name}.py", "--quick", "--out", tmp_path)
     (path,) = tmp_path.iterdir()
     result = records.read(path)
     assert result["benchmark"] == f"{name}-gpu" and result["settings"]["quick"] is True
-    assert all(sentence in said for sentence in result["findings"])
+    assert all(sentence in message for sentence in result["findings"])
     if name == "attention":
         assert {row["measured"] for row in result["rows"]} == {"error", "time", "memory"}
         assert {row["implementation"] for row in result["rows"]} >= {"ours", "flash", "naive"}
@@ -496,8 +496,8 @@ def everything(tmp_path_factory):
 @ALL_COMPILED
 def test_the_forward_kernel_in_half_precision_uses_tensor_cores_and_the_copy_engine_and_spills_nothing(everything):
     rows = [row for row in everything if row["kernel"] == "forward"]
-    tried = sum(len(configs) for d, configs in flash.FORWARD.items() if d in (64, 128, 256))
-    assert len(rows) == tried + 3  # and once more in float16, for each width
+    attempts = sum(len(configs) for d, configs in flash.FORWARD.items() if d in (64, 128, 256))
+    assert len(rows) == attempts + 3  # and once more in float16, for each width
     for row in rows:
         assert row["HGMMA"] and row["UTMALDG"], row
         assert row["STL"] == row["LDL"] == row["stack"] == 0, row
@@ -573,5 +573,5 @@ def test_a_cache_that_grows_by_a_token_is_not_tuned_again():
 @pytest.mark.thorough("the autotuner is run in a process of its own")
 def test_a_list_is_measured_once_a_situation_and_kept_on_disk(tmp_path):
     counts = hopper(tmp_path, "--tuning")
-    tried = len(flash.FORWARD[64])
-    assert counts == {"decode": tried, "decode again": 0, "prefill": tried, "by a new autotuner": 0}
+    attempts = len(flash.FORWARD[64])
+    assert counts == {"decode": attempts, "decode again": 0, "prefill": attempts, "by a new autotuner": 0}

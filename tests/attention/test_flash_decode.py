@@ -39,11 +39,11 @@ def problem(h, h_kv, n, m, d, dtype=torch.float32, seed=0, largest=1.0, B=2):
 def oracle(q, k, v, causal=False, lengths=None, scale=None):
     """Output and log-sum-exp in float64, each sequence by itself with as many keys as count."""
     lengths = [k.shape[2]] * len(q) if lengths is None else lengths
-    found = [
+    result = [
         tiled.forward(one.double(), keys[:, :m].double(), values[:, :m].double(), causal, scale=scale)
         for one, keys, values, m in zip(q, k, v, lengths, strict=True)
     ]
-    return [torch.stack(x) for x in zip(*found, strict=True)]
+    return [torch.stack(x) for x in zip(*result, strict=True)]
 
 
 def error(found, expected):
@@ -56,8 +56,8 @@ def error(found, expected):
 
 def compare(q, k, v, causal=False, lengths=None, n_splits=None, scale=None):
     """The larger error of output and log-sum-exp."""
-    found = decode(q, k, v, causal, scale, lengths, n_splits, return_lse=True)
-    return max(map(error, found, oracle(q, k, v, causal, lengths, scale)))
+    result = decode(q, k, v, causal, scale, lengths, n_splits, return_lse=True)
+    return max(map(error, result, oracle(q, k, v, causal, lengths, scale)))
 
 
 # --- the right numbers ----------------------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ def test_causal_queries_see_up_to_the_last_key_and_one_less_each():
     q, k, v = problem(4, 2, 3, 70, 16)
     together = decode(q, k, v, causal=True, n_splits=3)
     for i in range(3):
-        seen = 70 - 2 + i
-        alone = decode(q[:, :, i : i + 1], k[:, :, :seen], v[:, :, :seen])
+        observed = 70 - 2 + i
+        alone = decode(q[:, :, i : i + 1], k[:, :, :observed], v[:, :, :observed])
         assert error(together[:, :, i : i + 1], alone) <= 1e-6
 
 
@@ -157,8 +157,8 @@ def test_what_lies_past_a_length_may_be_anything(n_splits, causal, lengths):
     clean = decode(q, k, v, causal, lengths=lengths, n_splits=n_splits, return_lse=True)
     for b, m in enumerate(lengths):
         k[b, :, m:] = v[b, :, m:] = torch.nan
-    found = decode(q, k, v, causal, lengths=lengths, n_splits=n_splits, return_lse=True)
-    assert all(torch.equal(a, b) for a, b in zip(found, clean, strict=True))
+    result = decode(q, k, v, causal, lengths=lengths, n_splits=n_splits, return_lse=True)
+    assert all(torch.equal(a, b) for a, b in zip(result, clean, strict=True))
     assert compare(q, k, v, causal, lengths, n_splits) <= 1e-6
 
 
@@ -236,8 +236,8 @@ def test_parts_merge_by_the_rule_of_the_lesson():
     one_by_one = [Partial(*part) for part in zip(*parts, strict=True)]
     for order in (one_by_one, one_by_one[::-1]):
         expected = tiled.finish(functools.reduce(tiled.merge, order))
-        for found, other in zip(merge_parts(parts, torch.float32), expected, strict=True):
-            assert error(found, other) <= 1e-6
+        for actual, other in zip(merge_parts(parts, torch.float32), expected, strict=True):
+            assert error(actual, other) <= 1e-6
 
 
 @interpreter_only
@@ -248,8 +248,8 @@ def test_each_part_gathers_what_its_keys_give():
     grouped = q.reshape(2, 2, 2, 16)
     for number, keys in enumerate((slice(0, 64), slice(64, 120))):
         expected = tiled.partial_attention(grouped, k[:, :, keys], v[:, :, keys])
-        for found, other in zip(parts, expected, strict=True):
-            torch.testing.assert_close(found[number].reshape(other.shape), other, atol=1e-5, rtol=1e-5)
+        for actual, other in zip(parts, expected, strict=True):
+            torch.testing.assert_close(actual[number].reshape(other.shape), other, atol=1e-5, rtol=1e-5)
 
 
 @interpreter_only
@@ -262,8 +262,8 @@ def test_a_short_sequence_in_the_batch_is_cut_into_as_many_parts_as_a_long_one()
 def test_a_part_without_keys_is_nothing():
     q, k, v = problem(4, 2, 1, 40, 16)
     parts = attend_to_parts(q, k, v, lengths=[1, 0], n_splits=3)
-    for found, other in zip(parts, tiled.nothing((4, 1), 16, q), strict=True):
-        assert all(torch.equal(found[part, b], other) for part, b in ((1, 0), (2, 0), (0, 1), (1, 1), (2, 1)))
+    for result, other in zip(parts, tiled.nothing((4, 1), 16, q), strict=True):
+        assert all(torch.equal(result[part, b], other) for part, b in ((1, 0), (2, 0), (0, 1), (1, 1), (2, 1)))
 
 
 def test_hundreds_of_parts_are_merged():
@@ -322,7 +322,7 @@ def test_left_out_the_number_of_parts_is_that_of_the_rule():
 
 
 @pytest.mark.parametrize(
-    "shapes, said",
+    "shapes, message",
     [
         (((4, 16), (4, 16), (4, 16)), "four axes"),
         (((1, 2, 1, 20), (1, 2, 4, 20), (1, 2, 4, 20)), "d_head is 20"),
@@ -332,13 +332,13 @@ def test_left_out_the_number_of_parts_is_that_of_the_rule():
         (((1, 8, 9, 16), (1, 1, 9, 16), (1, 1, 9, 16)), "9 queries in groups of 8 heads are 72 rows, and 64 fit"),
     ],
 )
-def test_shapes_that_do_not_fit_are_named(shapes, said):
-    with pytest.raises(ValueError, match=said):
+def test_shapes_that_do_not_fit_are_named(shapes, message):
+    with pytest.raises(ValueError, match=message):
         decode(*(torch.zeros(shape, device=DEVICE) for shape in shapes))
 
 
 @pytest.mark.parametrize(
-    "lengths, kind, said",
+    "lengths, kind, message",
     [
         ([4], ValueError, r"lengths are \(1,\) but q has 2 sequences: give one for each, \(2,\)"),
         ([4, 5], ValueError, "lengths are from 4 to 5: from 0 to the 4 keys of k"),
@@ -347,9 +347,9 @@ def test_shapes_that_do_not_fit_are_named(shapes, said):
         ([True, False], TypeError, "lengths are torch.bool: give whole numbers"),
     ],
 )
-def test_lengths_that_do_not_fit_are_named(lengths, kind, said):
+def test_lengths_that_do_not_fit_are_named(lengths, kind, message):
     x = torch.zeros(2, 1, 4, 16, device=DEVICE)
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=message):
         decode(x, x, x, lengths=lengths)
 
 

@@ -197,8 +197,8 @@ def test_the_order_of_masks_does_not_matter(seed):
 
 
 def test_masks_may_be_lists_and_arrays():
-    seen = [[True, False], [True, True]]
-    for mask in (seen, np.array(seen)):
+    observed = [[True, False], [True, True]]
+    for mask in (observed, np.array(observed)):
         assert rows(combine(mask, None)) == [[1, 0], [1, 1]]
         assert to_additive(mask).tolist() == [[0, -math.inf], [0, 0]]
 
@@ -223,7 +223,7 @@ def test_added_to_the_scores_it_does_what_the_boolean_mask_does(dtype):
 
 
 @pytest.mark.parametrize(
-    "wrong, error, said",
+    "wrong, error, message",
     [
         (lambda: causal(3, align="left"), ValueError, 'align is \'left\': it must be "lower-right" or "upper-left"'),
         (lambda: causal(-1), ValueError, "n is -1: it must be at least 0"),
@@ -256,10 +256,10 @@ def test_added_to_the_scores_it_does_what_the_boolean_mask_does(dtype):
         (lambda: to_additive(causal(2), np.float16), TypeError, "dtype is <class 'numpy.float16'>: give a floating"),
     ],
 )
-def test_bad_input_is_named(wrong, error, said):
+def test_bad_input_is_named(wrong, error, message):
     with pytest.raises(error) as caught:
         wrong()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 # --- layers that leak, and layers that do not -----------------------------------------------------------------------
@@ -363,9 +363,9 @@ def test_the_pair_that_leaks_is_named(i, j):
 
 def test_the_worst_of_two_leaks_is_named():
     def layer(x):
-        seen = torch.zeros(T, T).to(x)
-        seen[1, 4], seen[3, 5] = 0.25, 2.0
-        return x + seen @ x
+        observed = torch.zeros(T, T).to(x)
+        observed[1, 4], observed[3, 5] = 0.25, 2.0
+        return x + observed @ x
 
     assert jacobian_leak(layer, tokens()) == Leak(3, 5, 2.0)
     leak = future_leak(layer, tokens(), sizes=[10.0])
@@ -537,19 +537,19 @@ def test_modules_are_tested_in_float64_and_left_as_they_were():
     layer = torch.nn.TransformerEncoderLayer(D, 2, 16, batch_first=True).eval()
 
     class Causal(torch.nn.Module):
-        def __init__(self, mask, seen):
+        def __init__(self, mask, observed):
             super().__init__()
-            self.attention, self.mask, self.seen = attention, mask, seen
+            self.attention, self.mask, self.seen = attention, mask, observed
 
         def forward(self, x):
             self.seen.add(x.dtype)
             return self.attention(x, x, x, attn_mask=~self.mask)[0]  # True means ignore there
 
-    seen = set()
-    module = Causal(causal(T), seen)
+    observed = set()
+    module = Causal(causal(T), observed)
     x = tokens(2, dtype=torch.float32)
     assert jacobian_leak(module, x) == NO_LEAK
-    assert jacobian_leak(Causal(ONE_AHEAD, seen), x).amount > 1e-3
+    assert jacobian_leak(Causal(ONE_AHEAD, observed), x).amount > 1e-3
     assert {p.dtype for p in module.parameters()} == {torch.float32}
     assert all(p.grad is None for p in module.parameters()) and not x.requires_grad
     assert future_leak(module, x) == NO_LEAK
@@ -608,7 +608,7 @@ class Counts:
 
 
 @pytest.mark.parametrize(
-    "fn, x, error, said",
+    "fn, x, error, message",
     [
         (torch.nn.Dropout(0.5), tokens(2), ValueError, "two answers to one x: switch dropout off (layer.eval())"),
         (lambda x: x / 0, tokens(), ValueError, "NaN or infinity before anything was changed"),
@@ -620,11 +620,11 @@ class Counts:
         (lambda x: x, torch.zeros(0, 6, 8), ValueError, "x is (0, 6, 8): give at least one token"),
     ],
 )
-def test_what_cannot_be_tested_is_refused(fn, x, error, said):
+def test_what_cannot_be_tested_is_refused(fn, x, error, message):
     for leak_test in (future_leak, jacobian_leak):
         with pytest.raises(error) as caught:
             leak_test(fn, x)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
 
 def test_a_function_that_changes_its_mind_later_is_refused_too():

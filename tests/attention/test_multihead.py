@@ -480,8 +480,8 @@ def test_heads_may_be_wider_or_narrower_than_their_share_of_the_model():
         biases = [W.bias.view(-1, 1, d_head) for W in (layer.q_proj, layer.k_proj, layer.v_proj)]
         q, k, v = (torch.einsum("btm,hdm->bhtd", x, W) + b for W, b in zip(by_head, biases, strict=True))
         k, v = (part.repeat_interleave(3, dim=1) for part in (k, v))
-        found = F.scaled_dot_product_attention(q, k, v)  # (B, h, T, d_head), scaled by √d_head
-        expected = found.transpose(1, 2).flatten(2) @ layer.out_proj.weight.T + layer.out_proj.bias
+        actual = F.scaled_dot_product_attention(q, k, v)  # (B, h, T, d_head), scaled by √d_head
+        expected = actual.transpose(1, 2).flatten(2) @ layer.out_proj.weight.T + layer.out_proj.bias
         assert torch.allclose(layer(x), expected)
         pooled = to_grouped(layer, 1)
         assert pooled.d_head == d_head and pooled.k_proj.weight.shape == (d_head, 12)
@@ -525,8 +525,8 @@ def test_dropout_keeps_the_expectation_and_acts_in_training_only(n_kv_heads):
     torch.manual_seed(0)
     outputs, weights = layer.train()(x.expand(4000, 5, 12), return_weights=True)
     assert (weights == 0).double().mean() == pytest.approx(0.3, abs=0.01)
-    kept = weights != 0
-    torch.testing.assert_close(weights[kept], (still_weights / 0.7).expand_as(weights)[kept], **close)
+    stored = weights != 0
+    torch.testing.assert_close(weights[stored], (still_weights / 0.7).expand_as(weights)[stored], **close)
     torch.testing.assert_close(outputs, layer.out_proj(merge_heads(_blend(layer, x, weights))), **close)
     error = outputs.std(0) / math.sqrt(4000)
     assert ((outputs.mean(0) - still[0]).abs() < 5 * error).all()
@@ -629,9 +629,9 @@ def test_through_each_cache_the_layer_gives_what_it_gives_through_a_list(new_cac
 
 def test_a_mask_together_with_a_cache_takes_away_more():
     layer, x = new_layer(), randoms(2, 5, 12)
-    seen = torch.tensor([True, False, True, True, True])
-    output, weights = layer(x, mask=seen, cache=ListCache(2), return_weights=True)
-    expected, expected_weights = layer(x, mask=masks.causal(5) & seen, return_weights=True)
+    observed = torch.tensor([True, False, True, True, True])
+    output, weights = layer(x, mask=observed, cache=ListCache(2), return_weights=True)
+    expected, expected_weights = layer(x, mask=masks.causal(5) & observed, return_weights=True)
     torch.testing.assert_close(output, expected, **close)
     torch.testing.assert_close(weights, expected_weights, **close)
     by_head = some_mask(2, 6, 5, 5)

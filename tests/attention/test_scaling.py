@@ -243,8 +243,8 @@ def test_the_jacobian_is_symmetric_its_rows_add_up_to_zero_and_its_diagonal_to_t
 
 def test_the_jacobian_is_what_autograd_finds():
     scores = torch.randn(5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, 0), scores)
-    torch.testing.assert_close(softmax_jacobian(torch.softmax(scores, 0)), found)
+    result = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, 0), scores)
+    torch.testing.assert_close(softmax_jacobian(torch.softmax(scores, 0)), result)
 
 
 @law
@@ -253,9 +253,9 @@ def test_the_backward_rule_is_the_jacobian_and_autograd(drawn):
     scores, grad_weights = drawn
     scores.requires_grad_()
     weights = tensors.softmax(scores)
-    (found,) = torch.autograd.grad(weights, scores, grad_weights)
+    (result,) = torch.autograd.grad(weights, scores, grad_weights)
     by_rule = softmax_backward(weights.detach(), grad_weights)
-    torch.testing.assert_close(by_rule, found)
+    torch.testing.assert_close(by_rule, result)
     jacobian = softmax_jacobian(weights.detach())
     torch.testing.assert_close(by_rule, (jacobian @ grad_weights[..., None]).squeeze(-1))
 
@@ -281,12 +281,12 @@ def test_the_three_paths_of_the_gradient_through_attention():
     q, k, v = (torch.randn(2, 4, 3, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(3))
     output, weights = tensors.attention(q, k, v, causal(4))
     grad_output = torch.randn(2, 4, 3, generator=generator, dtype=torch.float64)
-    found = torch.autograd.grad(output, (q, k, v), grad_output)
+    result = torch.autograd.grad(output, (q, k, v), grad_output)
     with torch.no_grad():
         grad_v = weights.mT @ grad_output
         grad_scores = softmax_backward(weights, grad_output @ v.mT) / math.sqrt(3)
         by_hand = grad_scores @ k, grad_scores.mT @ q, grad_v
-    for mine, theirs in zip(by_hand, found, strict=True):
+    for mine, theirs in zip(by_hand, result, strict=True):
         torch.testing.assert_close(mine, theirs)
 
 
@@ -375,7 +375,7 @@ def test_the_shift_keeps_softmax_from_overflowing():
 
 
 @pytest.mark.parametrize(
-    "wrong, error, said",
+    "wrong, error, message",
     [
         (lambda: dot_products(0, 5), ValueError, "d_k is 0: it must be at least 1"),
         (lambda: dot_products(2.5, 5), TypeError, "d_k is 2.5: give a whole number"),
@@ -404,7 +404,7 @@ def test_the_shift_keeps_softmax_from_overflowing():
         (lambda: exp_limit(np.dtype("float16")), TypeError, "dtype is dtype('float16'): give a floating dtype"),
     ],
 )
-def test_bad_input_is_named(wrong, error, said):
+def test_bad_input_is_named(wrong, error, message):
     with pytest.raises(error) as caught:
         wrong()
-    assert said in str(caught.value)
+    assert message in str(caught.value)

@@ -81,9 +81,9 @@ def test_the_example_of_day_1_one_key_at_a_time():
 
 def test_after_each_key_the_running_result_is_attention_over_the_keys_so_far():
     q, k, v = normal(0, 4, 3), normal(1, 7, 3), normal(2, 7, 2)
-    for seen, partial in enumerate(online_attention(q @ k.T / math.sqrt(3), v), start=1):
-        close(finish(partial)[0], tensors.attention(q, k[:seen], v[:seen])[0])
-    assert seen == 7
+    for observed, partial in enumerate(online_attention(q @ k.T / math.sqrt(3), v), start=1):
+        close(finish(partial)[0], tensors.attention(q, k[:observed], v[:observed])[0])
+    assert observed == 7
 
 
 SCORES = st.floats(-1e4, 1e4) | st.sampled_from([-math.inf, -1e4, 1e4])
@@ -319,9 +319,9 @@ def test_float32_is_within_a_millionth_of_float64(n, m, d, causal):
     expected = list(outcomes(q, k, v, do, causal))
     for x, y in zip(outcomes(*(x.float() for x in (q, k, v, do)), causal), expected, strict=True):
         assert x.dtype == torch.float32
-        seen = y.isfinite()
-        assert torch.equal(x.isfinite(), seen)
-        assert relative_error(x[seen], y[seen]) <= 1e-6
+        observed = y.isfinite()
+        assert torch.equal(x.isfinite(), observed)
+        assert relative_error(x[observed], y[observed]) <= 1e-6
 
 
 @pytest.mark.parametrize("dtype, allowed", [(torch.float16, 5e-4), (torch.bfloat16, 4e-3)])
@@ -404,9 +404,9 @@ class Allocations(TorchDispatchMode):
 
 
 def allocations(function, *args, **options):
-    with Allocations() as seen:
+    with Allocations() as observed:
         function(*args, **options)
-    return seen
+    return observed
 
 
 def both_ways(q, k, v, causal):
@@ -464,18 +464,18 @@ def tiles_by_formula(n, m, block_q, block_k, causal):
 def test_forward_and_backward_visit_as_many_blocks_as_the_formula_says(n, m, block_q, block_k, causal):
     q, k, v = normal(0, n, 4), normal(1, m, 4), normal(2, m, 4)
     tiles = tiles_by_formula(n, m, block_q, block_k, causal)
-    seen = allocations(tiled.forward, q, k, v, causal, block_q, block_k).operations
-    assert seen["bmm"] == seen["baddbmm_"] == tiles  # q kᵀ and p v, once a tile
+    observed = allocations(tiled.forward, q, k, v, causal, block_q, block_k).operations
+    assert observed["bmm"] == observed["baddbmm_"] == tiles  # q kᵀ and p v, once a tile
     o, lse = tiled.forward(q, k, v, causal)
-    seen = allocations(tiled.backward, q, k, v, o, lse, o, causal, block_q, block_k).operations
-    assert seen["bmm"] + seen["baddbmm_"] == 5 * tiles
+    observed = allocations(tiled.backward, q, k, v, o, lse, o, causal, block_q, block_k).operations
+    assert observed["bmm"] + observed["baddbmm_"] == 5 * tiles
 
 
 def test_causal_skipping_saves_almost_half_and_masks_one_tile_a_row():
     q, k, v = (normal(i, 128, 4) for i in range(3))
-    seen = allocations(tiled.forward, q, k, v, True, 16, 16).operations
-    assert seen["bmm"] == 8 * 9 // 2
-    assert seen["masked_fill_"] == 8
+    observed = allocations(tiled.forward, q, k, v, True, 16, 16).operations
+    assert observed["bmm"] == 8 * 9 // 2
+    assert observed["masked_fill_"] == 8
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------

@@ -106,12 +106,13 @@ def select(page, label, choice):
     ("[role=listbox]", "End", ".course-ablation-reading"),
 )
 def ablation(page):
-    said, mean = ".course-ablation-told", ".course-ablation-value"
-    changes(page, lambda: page.get_by_role("switch", name="layer 0, head 1").click(), said, mean)
+    message = ".course-ablation-told"
+    mean = ".course-ablation-value"
+    changes(page, lambda: page.get_by_role("switch", name="layer 0, head 1").click(), message, mean)
     button(page, "keep as A").click()
-    changes(page, lambda: button(page, "all off").click(), said, mean, ".course-ablation-against")
+    changes(page, lambda: button(page, "all off").click(), message, mean, ".course-ablation-against")
     changes(page, lambda: button(page, "each alone").click(), "[role=switch] .course-ablation-rise")
-    changes(page, lambda: button(page, "all on").click(), said)
+    changes(page, lambda: button(page, "all on").click(), message)
     assert page.locator(".course-ablation-late").count() == 0 and text(page, ".course-ablation-waits") == ""
     changes(page, lambda: button(page, "forget A").click(), ".course-ablation-against")
 
@@ -123,7 +124,8 @@ def ablation(page):
     ("input[type=range]", "ArrowLeft", ".course-calculator-how"),
 )
 def calculator(page):
-    how, fit = ".course-calculator-how", ".course-calculator-fit"
+    how = ".course-calculator-how"
+    fit = ".course-calculator-fit"
     changes(page, lambda: select(page, "model", "Mistral 7B"), how, fit)
     changes(page, lambda: select(page, "numbers in the cache", "4"), how)
     changes(page, lambda: select(page, "card", "80 GiB"), fit)
@@ -202,17 +204,18 @@ def duel_board(page):
     ("select", "ArrowDown", ".course-explorer-line"),
 )
 def explorer(page):
-    said, first = ".course-explorer-told", ".course-explorer-line"
+    message = ".course-explorer-told"
+    first = ".course-explorer-line"
     changes(
         page,
         lambda: button(page, "layer 16, head 0").click(),
-        said,
+        message,
         ".course-explorer-weights .course-explorer-heading",
     )
-    changes(page, lambda: page.get_by_role("radio", name="3 we").click(), said, first, ".course-explorer-next")
-    changes(page, lambda: page.locator(".course-explorer-weights td >> nth=24").click(), said, first)
+    changes(page, lambda: page.get_by_role("radio", name="3 we").click(), message, first, ".course-explorer-next")
+    changes(page, lambda: page.locator(".course-explorer-weights td >> nth=24").click(), message, first)
     changes(page, lambda: select(page, "heads by", "before"), first)
-    changes(page, lambda: page.locator(first).nth(1).click(), said, ".course-explorer-rank")
+    changes(page, lambda: page.locator(first).nth(1).click(), message, ".course-explorer-rank")
     button(page, "The small red fox saw the small red").click()
     changes(page, lambda: select(page, "heads by", "again"), first)
     assert text(page, first).startswith("layer 18, head 6") and page.get_by_role("radio").count() == 8
@@ -298,14 +301,15 @@ def online_softmax(page):
     (".course-pages-lot button >> nth=1", "Enter", "[data-sum=alone]"),
 )
 def page_table(page):
-    said, used = ".course-pages-told", "[data-sum=used]"
-    changes(page, lambda: button(page, "fork a").click(), said, "[data-sum=alone]")
-    changes(page, lambda: button(page, "append a token to b").click(), said, used)
-    assert "a copy of block 1" in text(page, said)
-    changes(page, lambda: button(page, "free a").click(), said, used)
-    changes(page, lambda: button(page, "new sequence").click(), said)
-    changes(page, lambda: button(page, "back").click(), said)
-    changes(page, lambda: button(page, "as given").click(), said)
+    message = ".course-pages-told"
+    used = "[data-sum=used]"
+    changes(page, lambda: button(page, "fork a").click(), message, "[data-sum=alone]")
+    changes(page, lambda: button(page, "append a token to b").click(), message, used)
+    assert "a copy of block 1" in text(page, message)
+    changes(page, lambda: button(page, "free a").click(), message, used)
+    changes(page, lambda: button(page, "new sequence").click(), message)
+    changes(page, lambda: button(page, "back").click(), message)
+    changes(page, lambda: button(page, "as given").click(), message)
     button(page, "fork a").click()
 
 
@@ -316,7 +320,8 @@ def page_table(page):
     ("input[type=radio] >> nth=1", "ArrowRight", ".course-painter-verdict [role=status]"),
 )
 def painter(page):
-    verdict, weight = ".course-painter-verdict [role=status]", "td[data-mark]"
+    verdict = ".course-painter-verdict [role=status]"
+    weight = "td[data-mark]"
     page.get_by_role("checkbox", name="the may attend to sat").click()
     assert text(page, verdict).startswith("looks ahead: the output of “the” changes when “sat” changes")
     changes(page, lambda: page.get_by_role("checkbox", name="the may attend to the").click(), weight)
@@ -369,10 +374,10 @@ def quiz(page):
     (".course-saturation-lot button", "Enter", ".course-saturation-seed"),
 )
 def saturation(page):
-    said = ".course-bars-told"
-    changes(page, lambda: page.get_by_label("divide the scores by √d_k").click(), said)
+    message = ".course-bars-told"
+    changes(page, lambda: page.get_by_label("divide the scores by √d_k").click(), message)
     for _ in range(9):  # eight draws come with the page, in a circle
-        changes(page, lambda: button(page, "Draw again").click(), said, ".course-saturation-seed")
+        changes(page, lambda: button(page, "Draw again").click(), message, ".course-saturation-seed")
     page.get_by_label("show the trace").click()
     assert page.locator("[data-row=trace]").first.is_visible()
 
@@ -385,8 +390,9 @@ def saturation(page):
     (".course-spec-lot button", "Enter", ".course-spec-seed"),
 )
 def speculative(page):
-    said, chips = ".course-spec-told [role=status]", ".course-spec-chips"
-    changes(page, lambda: button(page, "step", exact=True).click(), said, chips, ".course-spec-head")
+    message = ".course-spec-told [role=status]"
+    chips = ".course-spec-chips"
+    changes(page, lambda: button(page, "step", exact=True).click(), message, chips, ".course-spec-head")
     changes(
         page,
         lambda: page.locator(".course-bars-slider input").click(position={"x": 150, "y": 8}),
@@ -431,11 +437,12 @@ def temperature(page):
     ("td[tabindex='0']", "ArrowDown", ".course-timeline-told [role=status]"),
 )
 def timeline(page):
-    said, place = ".course-timeline-told [role=status]", ".course-player-place"
-    changes(page, lambda: button(page, "step", exact=True).click(), said, "[data-sum=steps]", "[data-sum=budget]")
-    changes(page, lambda: page.locator("td[data-row='4'][data-column='0']").hover(), said)
-    assert text(page, said) == "Step 1: C waits: the budget of 4 tokens is used."
-    changes(page, lambda: select(page, "scheduler", "static"), said, place)
+    message = ".course-timeline-told [role=status]"
+    place = ".course-player-place"
+    changes(page, lambda: button(page, "step", exact=True).click(), message, "[data-sum=steps]", "[data-sum=budget]")
+    changes(page, lambda: page.locator("td[data-row='4'][data-column='0']").hover(), message)
+    assert text(page, message) == "Step 1: C waits: the budget of 4 tokens is used."
+    changes(page, lambda: select(page, "scheduler", "static"), message, place)
     changes(page, lambda: select(page, "budget", "1"), place)
     changes(page, lambda: select(page, "requests", "too few blocks"), place)
     changes(page, lambda: select(page, "blocks", "3"), place)
@@ -451,10 +458,10 @@ def timeline(page):
     (".course-player input", "Home", ".course-trace-caption"),
 )
 def trace(page):
-    said = ".course-trace-told [role=status]"
-    changes(page, lambda: button(page, "step", exact=True).click(), said, ".course-trace-caption")
-    changes(page, lambda: button(page, "cache.admit('b', (1,))").click(), said, ".course-player-place")
-    assert text(page, said).startswith("✗ Broken promise: “a block has one owner”.")
+    message = ".course-trace-told [role=status]"
+    changes(page, lambda: button(page, "step", exact=True).click(), message, ".course-trace-caption")
+    changes(page, lambda: button(page, "cache.admit('b', (1,))").click(), message, ".course-player-place")
+    assert text(page, message).startswith("✗ Broken promise: “a block has one owner”.")
 
 
 @moved(

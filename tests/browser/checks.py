@@ -6,9 +6,9 @@ from .lab import PATIENCE
 def check_hover(notebook, selector, patience=PATIENCE):
     """Hovering a row shows it beside the grid."""
     _grid(notebook, selector, patience).hover(position={"x": 160, "y": 70})
-    first = shown_row(notebook, selector)
+    first = current_row(notebook, selector)
     _grid(notebook, selector, patience).hover(position={"x": 160, "y": 130})
-    notebook.wait(lambda: shown_row(notebook, selector) != first, "hovering another row shows it", patience)
+    notebook.wait(lambda: current_row(notebook, selector) != first, "hovering another row shows it", patience)
 
 
 def check_arrow_keys(notebook, selector, patience=PATIENCE):
@@ -17,7 +17,7 @@ def check_arrow_keys(notebook, selector, patience=PATIENCE):
     active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
     for key in ("Control+Home", "ArrowDown", "ArrowDown", "ArrowRight"):
         notebook.page.keyboard.press(key)
-    notebook.wait(lambda: shown_row(notebook, selector) == "2", "arrow keys show row 2", patience)
+    notebook.wait(lambda: current_row(notebook, selector) == "2", "arrow keys show row 2", patience)
     assert notebook.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
 
 
@@ -35,12 +35,12 @@ def check_click_pins(notebook, selector, name, patience=PATIENCE):
     """A click pins the row in Python; a second click unpins it."""
     grid = _grid(notebook, selector, patience)
     grid.click(position={"x": 160, "y": 70})
-    notebook.wait(lambda: notebook.python(f"{name}.row") == shown_row(notebook, selector), "a click pins", patience)
+    notebook.wait(lambda: notebook.python(f"{name}.row") == current_row(notebook, selector), "a click pins", patience)
     grid.click(position={"x": 160, "y": 70})
     notebook.wait(lambda: notebook.python(f"{name}.row") == "None", "a second click unpins", patience)
 
 
-def shown_row(notebook, selector):
+def current_row(notebook, selector):
     """The row shown beside the grid."""
     return notebook.find(selector).locator(".course-heatmap-side").get_attribute("data-row")
 

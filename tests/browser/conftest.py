@@ -39,13 +39,14 @@ def lab(chromium, tmp_path_factory):
 @pytest.fixture(scope="session")
 def offline(chromium):
     """A page that reaches files only and whose clock tests may turn, and a list of what it says and asks for."""
-    context, heard = chromium.new_context(offline=True), []
+    context = chromium.new_context(offline=True)
+    recorded = []
     page = context.new_page()
     page.clock.install()
-    page.on("console", lambda message: heard.append(message.text))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else heard.append(r.url))
-    yield page, heard
+    page.on("console", lambda message: recorded.append(message.text))
+    page.on("pageerror", lambda error: recorded.append(str(error)))
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else recorded.append(r.url))
+    yield page, recorded
     context.close()
 
 
@@ -57,13 +58,14 @@ def alone(offline, tmp_path):
     """
     from course_utils.views.static_page import static_page
 
-    page, heard = offline
-    heard.clear()
+    page, recorded = offline
+    recorded.clear()
 
-    def shown(widget, title="A page", keep=False, waits=False):
+    def displayed_widget(widget, title="A page", keep=False, waits=False):
         if not keep:  # what a page before kept in the browser
             page.evaluate("try { localStorage.clear() } catch {}")
-        file, text = tmp_path / "page.html", static_page(widget, title)
+        file = tmp_path / "page.html"
+        text = static_page(widget, title)
         assert text.count("alone: true") == 1
         file.write_text(text.replace("alone: true", "alone: false") if waits else text, encoding="utf-8")
         page.set_viewport_size({"width": 1280, "height": 720})  # a test before may have made it narrow
@@ -72,8 +74,8 @@ def alone(offline, tmp_path):
         page.locator("#widget > :not(img)").first.wait_for()
         return page
 
-    yield shown
-    assert page.locator("#widget > img").count() == 0 and heard == []
+    yield displayed_widget
+    assert page.locator("#widget > img").count() == 0 and recorded == []
 
 
 @pytest.fixture(scope="module")

@@ -83,17 +83,20 @@ class Lab:
         self.folder = folder / "notebooks"
         self.folder.mkdir()
         self.log = folder / "server.log"
-        self.server, self.told = self._serve(folder), folder / "runtime"
-        self.console, self.outside, self.made = [], [], 0
+        self.server = self._serve(folder)
+        self.runtime_folder = folder / "runtime"
+        self.console = []
+        self.outside = []
+        self.made = 0
         try:
             self.url = self._wait_for_server()
-            self.kernel = self._asked("kernels", name="python3", path="")["id"]  # it starts while the page loads
+            self.kernel = self._post("kernels", name="python3", path="")["id"]  # it starts while the page loads
             self.context = browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
             self.context.route("**/*", self._route)
             self.page = self.context.new_page()
             self.page.set_default_timeout(PATIENCE)
-            self.page.on("console", lambda message: self._hear(message.type, message.text))
-            self.page.on("pageerror", lambda error: self._hear("error", error.stack or str(error)))
+            self.page.on("console", lambda message: self._record(message.type, message.text))
+            self.page.on("pageerror", lambda error: self._record("error", error.stack or str(error)))
             self.page.goto(f"{self.url}/lab?reset", wait_until="domcontentloaded")
             self.page.wait_for_function("() => window.jupyterapp?.restored", timeout=60_000)
             self.page.evaluate("async () => { await window.jupyterapp.restored; }")
@@ -114,7 +117,7 @@ class Lab:
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.folder / name)
-        self._asked("sessions", path=name, name=name, type="notebook", kernel={"id": self.kernel})
+        self._post("sessions", path=name, name=name, type="notebook", kernel={"id": self.kernel})
         return Notebook(self, name)
 
     def open_file(self, path, cells):
@@ -184,16 +187,19 @@ class Lab:
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and self.server.poll() is None:
             try:
-                url = json.loads((self.told / f"jpserver-{self.server.pid}.json").read_text())["url"].rstrip("/")
+                url = json.loads((self.runtime_folder / f"jpserver-{self.server.pid}.json").read_text())["url"].rstrip(
+                    "/"
+                )
                 urllib.request.urlopen(f"{url}/api/status", timeout=10).close()
                 return url
             except (OSError, ValueError):  # not yet there, half written, or not yet answering
                 time.sleep(0.1)
         raise RuntimeError(f"JupyterLab did not start:\n{self.log.read_text(errors='replace')[-3000:]}")
 
-    def _asked(self, what, **body):
+    def _post(self, what, **body):
         """The answer of the server's REST API to a POST."""
-        data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+        data = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/api/{what}", data, headers)) as answer:
             return json.load(answer)
 
@@ -204,7 +210,7 @@ class Lab:
             self.outside.append(route.request.url)
             route.abort()
 
-    def _hear(self, kind, text):
+    def _record(self, kind, text):
         if kind == "error" and not text.startswith(HARMLESS) and not _is_of_the_lab(text):
             self.console.append(text)
 
@@ -213,7 +219,9 @@ class Notebook:
     """A notebook that is open in the lab and has run, all of it or some cells; leaving the `with` block closes it."""
 
     def __init__(self, lab, path, cells=None, timeout=120):
-        self.lab, self.page, self.path = lab, lab.page, path
+        self.lab = lab
+        self.page = lab.page
+        self.path = path
         lab.console.clear()
         lab.outside.clear()
         self._log_start = lab.log.stat().st_size
@@ -258,20 +266,20 @@ class Notebook:
 
     def expect(self, expression, value, patience=PATIENCE):
         """Waits until an expression in Python has this repr: a widget's change may be on its way."""
-        seen = [None]
+        observed = [None]
 
         def becomes():
-            seen[0] = self.python(expression)
-            return seen[0] == value
+            observed[0] = self.python(expression)
+            return observed[0] == value
 
-        self.wait(becomes, lambda: f"{expression} becomes {value}, it is {seen[0]}", patience)
+        self.wait(becomes, lambda: f"{expression} becomes {value}, it is {observed[0]}", patience)
 
     def wait(self, condition, what, patience=PATIENCE):
         """Waits until condition() holds. Raises AssertionError saying what did not happen."""
         deadline = time.monotonic() + patience / 1000
         while not condition():
-            told = what() if callable(what) else what
-            assert time.monotonic() < deadline, f"within {patience / 1000:g} s it did not happen that {told}"
+            text = what() if callable(what) else what
+            assert time.monotonic() < deadline, f"within {patience / 1000:g} s it did not happen that {text}"
             self.page.wait_for_timeout(25)
 
     def settle(self):
@@ -303,14 +311,14 @@ class Notebook:
 
     def check_clean(self):
         """No error in a cell, the kernel or the console, and nothing asked for beyond this machine."""
-        found = {
+        result = {
             "cell errors": self.cell_errors(),
             "kernel errors": self.kernel_errors(),
             "console errors": self.lab.console,
             "outside requests": self.lab.outside,
         }
-        found = {name: list(items) for name, items in found.items() if items}
-        assert not found, json.dumps(found, indent=2, ensure_ascii=False)
+        result = {name: list(items) for name, items in result.items() if items}
+        assert not result, json.dumps(result, indent=2, ensure_ascii=False)
 
     def check_accessible(self, *selectors):
         """axe-core finds no violation under these selectors, in either theme."""
@@ -327,12 +335,12 @@ class Notebook:
                 self.lab.theme(theme)
                 response = Axe().run(self.page, {"include": [[selector] for selector in selectors]}).response
                 assert response["passes"], f"axe-core found nothing to check at {', '.join(selectors)}"
-                told = [
+                text = [
                     f"{theme}: {violation['id']}: {violation['help']}: {node['html'][:200]} {node['failureSummary']}"
                     for violation in response["violations"]
                     for node in violation["nodes"]
                 ]
-                assert not told, "\n".join(told)
+                assert not text, "\n".join(text)
         finally:
             self.page.set_viewport_size(size)
             self.lab.theme(THEMES[0])

@@ -19,13 +19,15 @@ def needed_cells(notebook):
 
     A change that no name tells, as an optimiser makes to a model's weights, is not seen: compare what the widgets say.
     """
-    shown, found, wanted = set(widget_cells(notebook)), [], set()
+    displaying = set(widget_cells(notebook))
+    needed = []
+    names = set()
     for place, cell in reversed(_code(notebook)):
         sets, changes, uses = _names(cell.source)
-        if place in shown or (sets | changes) & wanted:
-            found.append(place)
-            wanted = wanted - sets | changes | uses
-    return found[::-1]
+        if place in displaying or (sets | changes) & names:
+            needed.append(place)
+            names = names - sets | changes | uses
+    return needed[::-1]
 
 
 def _code(notebook):
@@ -34,7 +36,8 @@ def _code(notebook):
 
 def _names(source):
     """The global names that a cell sets, those it may change, as `x[0] = 1` and `x.sort()` do, and those it uses."""
-    top, tree = symtable.symtable(source, "cell", "exec"), ast.parse(source)
+    top = symtable.symtable(source, "cell", "exec")
+    tree = ast.parse(source)
     sets = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     changes = {name for node in ast.walk(tree) for name in _changed(node)} - {"torch"}  # its settings change no value
     loops = {part.id for node in tree.body if isinstance(node, ast.For) for part in ast.walk(node.target)

@@ -15,7 +15,9 @@ CELLS = [
     "heat = TemperatureExplorer([2, 1, 0.5, -1], ['the', 'cat', 'sat', 'down'], d_ks=[16, 20])\nheat",
     "two = SaturationExplorer()\ntwo",
 ]
-SATURATION, TEMPERATURE, SECOND = ".course-saturation >> nth=0", ".course-temperature", ".course-saturation >> nth=1"
+SATURATION = ".course-saturation >> nth=0"
+TEMPERATURE = ".course-temperature"
+SECOND = ".course-saturation >> nth=1"
 PLAIN = "explorer.d_k, explorer.n_keys, explorer.scaled, explorer.seed, explorer.trace = 64, 8, False, 0, False"
 COOL = "heat.scores, heat.temperature = [2, 1, 0.5, -1], 1"
 
@@ -34,7 +36,8 @@ def from_the_start(request):
 
 
 def wait_for(notebook, seed, values, temperature):
-    place, heat = notebook.find(SATURATION), notebook.find(TEMPERATURE)
+    place = notebook.find(SATURATION)
+    heat = notebook.find(TEMPERATURE)
     texts = place.locator(".course-bars-value")
     notebook.wait(lambda: texts.all_inner_texts() == [*values], "the sliders show what Python has")
     notebook.wait(lambda: heat.locator(".course-bars-value").inner_text() == temperature, "the temperature shows")
@@ -51,22 +54,22 @@ def values(place, selector):
     ]
 
 
-def shown_weights(place, widget="saturation"):
+def displayed_weights(place, widget="saturation"):
     kind = ".course-saturation-key:not([hidden]) .course-saturation-weight"
     return values(place, kind if widget == "saturation" else "tbody .course-temperature-number")
 
 
 def readouts(place, measures, column):
     """What the table says in a column, a measure each."""
-    found = place.locator(f"[data-measure][data-column={column}]").evaluate_all(
+    values = place.locator(f"[data-measure][data-column={column}]").evaluate_all(
         "nodes => Object.fromEntries(nodes.map((node) => [node.dataset.measure, Number(node.dataset.value)]))"
     )
-    return [found[measure] for measure in measures]
+    return [values[measure] for measure in measures]
 
 
 def wait_for_weights(notebook, place, weights, widget="saturation"):
     close = pytest.approx(weights, rel=1e-12, abs=1e-300)
-    notebook.wait(lambda: shown_weights(place, widget) == close, f"the page shows {weights[:4]} …")
+    notebook.wait(lambda: displayed_weights(place, widget) == close, f"the page shows {weights[:4]} …")
 
 
 def python(notebook, expression):
@@ -98,7 +101,11 @@ class TestSaturation:
         handle = slider(place, "d_k")
         handle.scroll_into_view_if_needed()
         box = handle.bounding_box()
-        y, at = box["y"] + box["height"] / 2, lambda part: box["x"] + 8 + (box["width"] - 16) * part
+        y = box["y"] + box["height"] / 2
+
+        def at(part):
+            return box["x"] + 8 + (box["width"] - 16) * part
+
         notebook.page.mouse.move(at(6 / 12), y)
         notebook.page.mouse.down()
         for position in range(6, 13):
@@ -109,7 +116,8 @@ class TestSaturation:
 
     def test_a_press_of_a_key_changes_the_bars_before_python_answers(self, notebook, tmp_path):
         """The kernel sleeps meanwhile, until a file is there."""
-        place, woken = notebook.find(SATURATION), tmp_path / "woken"
+        place = notebook.find(SATURATION)
+        woken = tmp_path / "woken"
         slider(place, "d_k").focus()
         sleep = f"import pathlib, time\nwhile not pathlib.Path({str(woken)!r}).exists():\n    time.sleep(0.01)"
         notebook.page.evaluate(
@@ -120,7 +128,7 @@ class TestSaturation:
         try:
             notebook.page.keyboard.press("End")
             notebook.page.keyboard.press("ArrowLeft")
-            assert shown_weights(place) == pytest.approx(
+            assert displayed_weights(place) == pytest.approx(
                 SaturationExplorer(d_k=2048).weights.tolist(), rel=1e-12, abs=1e-300
             )
             assert notebook.page.evaluate("window.awake") is False
@@ -130,7 +138,8 @@ class TestSaturation:
         notebook.expect("explorer.d_k", "2048")
 
     def test_the_keyboard_does_all_and_jupyterlab_hears_nothing(self, notebook):
-        place, keyboard = notebook.find(SATURATION), notebook.page.keyboard
+        place = notebook.find(SATURATION)
+        keyboard = notebook.page.keyboard
         slider(place, "d_k").focus()
         active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
         for key in (
@@ -186,13 +195,14 @@ class TestSaturation:
         assert marks.evaluate_all("nodes => nodes.map((node) => node.style.left)") == ["75%"] * 3
         tops = marks.evaluate_all("nodes => nodes.map((node) => 1 - parseFloat(node.style.top) / 100)")
         here = SaturationExplorer(512)
-        shown = [here.means["no scale"].largest, here.means["scaled"].largest, here.weights.max()]
-        assert tops == pytest.approx(shown, abs=1e-5)
+        heights = [here.means["no scale"].largest, here.means["scaled"].largest, here.weights.max()]
+        assert tops == pytest.approx(heights, abs=1e-5)
         assert field.get_attribute("aria-label").startswith("mean largest weight for d_k from 1 to 4096: 0.3")
 
     def test_the_trace_shows_once_asked_for(self, notebook):
         place = notebook.find(SATURATION)
-        rows, curves = place.locator("tr[data-row=trace]"), place.locator("div[data-row=trace]")
+        rows = place.locator("tr[data-row=trace]")
+        curves = place.locator("div[data-row=trace]")
         assert not rows.is_visible() and not curves.is_visible()
         place.get_by_role("checkbox", name="show the trace").check()
         assert rows.is_visible() and curves.is_visible()
@@ -200,7 +210,8 @@ class TestSaturation:
 
     def test_drawing_again_goes_round_without_python(self, notebook):
         place = notebook.find(SATURATION)
-        again, seed = place.get_by_role("button", name="Draw again"), place.locator(".course-saturation-seed")
+        again = place.get_by_role("button", name="Draw again")
+        seed = place.locator(".course-saturation-seed")
         notebook.run("explorer.seed = 14")
         notebook.wait(lambda: seed.inner_text() == "seed 14", "the seed of Python shows")
         for expected in (15, 8, 9):
@@ -210,10 +221,11 @@ class TestSaturation:
         notebook.expect("explorer.seed", "9")
 
     def test_the_sentence_names_the_winner(self, notebook):
-        told = notebook.find(SATURATION).get_by_role("status").inner_text()
-        scores, weights = SaturationExplorer().scores, SaturationExplorer().weights
+        text = notebook.find(SATURATION).get_by_role("status").inner_text()
+        scores = SaturationExplorer().scores
+        weights = SaturationExplorer().weights
         low, high = (f"{score:.1f}".replace("-", "−") for score in (scores.min(), scores.max()))
-        assert told.startswith(
+        assert text.startswith(
             f"The scores run from {low} to {high}. Key {weights.argmax() + 1} gets {weights.max():.2f} of"
         )
 
@@ -228,26 +240,27 @@ class TestTemperature:
             for column, at in (("now", temperature), ("one", 1)):
                 here.temperature = at
                 H = scaling.entropy(here.weights).item()
-                found = readouts(place, ("largest", "entropy", "keys"), column)
-                assert found == pytest.approx([here.weights.max(), H, math.exp(H)], rel=1e-9, abs=1e-12)
+                result = readouts(place, ("largest", "entropy", "keys"), column)
+                assert result == pytest.approx([here.weights.max(), H, math.exp(H)], rel=1e-9, abs=1e-12)
 
     def test_the_slider_is_logarithmic_with_one_in_the_middle(self, notebook):
         handle = slider(notebook.find(TEMPERATURE), "temperature")
         assert handle.input_value() == "107"
         handle.focus()
-        found = []
+        result = []
         for key in ("Home", "ArrowRight", "End", "ArrowLeft"):
             notebook.page.keyboard.press(key)
-            found.append(float(handle.get_attribute("aria-valuetext")))
-        assert found == [0.01, 0.0101, 100, 98.7]
+            result.append(float(handle.get_attribute("aria-valuetext")))
+        assert result == [0.01, 0.0101, 100, 98.7]
         notebook.expect("heat.temperature", "98.7")
 
     def test_every_power_of_two_is_a_stop_of_the_slider(self, notebook):
-        handle, found = slider(notebook.find(TEMPERATURE), "temperature"), []
+        handle = slider(notebook.find(TEMPERATURE), "temperature")
+        result = []
         for power in range(-4, 7):
             handle.fill(f"{107 + 16 * power}")
-            found.append(float(handle.get_attribute("aria-valuetext")))
-        assert found == [2**power for power in range(-4, 7)]
+            result.append(float(handle.get_attribute("aria-valuetext")))
+        assert result == [2**power for power in range(-4, 7)]
         notebook.expect("heat.temperature", "64.0")
 
     def test_a_button_jumps_to_the_root_of_d_k_and_says_so(self, notebook):
@@ -274,7 +287,8 @@ class TestTemperature:
         assert slider(place, "temperature").get_attribute("aria-valuetext") == "8"
 
     def test_a_score_typed_on_the_page_reaches_bars_and_python(self, notebook):
-        place, keyboard = notebook.find(TEMPERATURE), notebook.page.keyboard
+        place = notebook.find(TEMPERATURE)
+        keyboard = notebook.page.keyboard
         cells = notebook.page.evaluate("window.courseNotebook.content.widgets.length")
         place.get_by_role("spinbutton", name="score of cat").focus()
         for key in ("Control+a", "-", "3", ".", "5"):
@@ -320,9 +334,9 @@ def test_nothing_moves_when_values_change(notebook, width):
             notebook.settle()
             before = [whole.bounding_box()["height"], parts.evaluate_all(BOXES)]
             for setting in settings:
-                seen = notebook.find(selector).inner_text()
+                observed = notebook.find(selector).inner_text()
                 notebook.run(setting)
-                notebook.wait(lambda: notebook.find(selector).inner_text() != seen, f"{setting} shows")  # noqa: B023
+                notebook.wait(lambda: notebook.find(selector).inner_text() != observed, f"{setting} shows")  # noqa: B023
                 assert [whole.bounding_box()["height"], parts.evaluate_all(BOXES)] == before, setting
     finally:
         notebook.page.set_viewport_size({"width": 1280, "height": 1000})
@@ -334,8 +348,8 @@ def test_nothing_is_cut_off_or_wider_than_the_page(notebook, width, selector):
     notebook.page.set_viewport_size({"width": width, "height": 1000})
     try:
         notebook.run("explorer.d_k, explorer.seed, heat.temperature = 4096, 5, 0.0123")
-        shown = notebook.find(SATURATION).locator(".course-bars-value")
-        notebook.wait(lambda: "4096" in shown.all_inner_texts(), "it shows")
+        widget = notebook.find(SATURATION).locator(".course-bars-value")
+        notebook.wait(lambda: "4096" in widget.all_inner_texts(), "it shows")
         place = notebook.find(selector)
         assert place.evaluate("node => node.scrollWidth <= node.clientWidth")
         overlaps = place.locator(
@@ -383,12 +397,12 @@ def test_a_page_without_kernel_does_the_arithmetic(alone, make):
         for _ in range(3):
             page.get_by_role("button", name="Draw again").click()
         expected = SaturationExplorer(4096, 32, True, 1)  # after 6 and 7 come 0 and 1
-        assert shown_weights(page) == pytest.approx(expected.weights.tolist(), rel=1e-12)
+        assert displayed_weights(page) == pytest.approx(expected.weights.tolist(), rel=1e-12)
     else:
         slider(page, "temperature").press("Home")
         page.get_by_role("spinbutton", name="score of key 2").fill("1.01")
         expected = TemperatureExplorer([1, 1.01], temperature=0.01)
-        assert shown_weights(page, "temperature") == pytest.approx(expected.weights.tolist(), rel=1e-9)
+        assert displayed_weights(page, "temperature") == pytest.approx(expected.weights.tolist(), rel=1e-9)
 
 
 def test_two_on_a_page_have_controls_of_their_own(notebook):

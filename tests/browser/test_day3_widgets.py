@@ -35,7 +35,7 @@ PAINTED = "''.join(str(int(cell)) for cell in painter.mask.flat)"
 def notebook(opened):
     """The notebook with every mask causal again."""
     opened.run("for p in (painter, theirs, failing, large):\n    p.mask = np.tri(len(p.mask)); p.family = 'causal'")
-    opened.wait(lambda: shown(opened, PAINTER) == CAUSAL, "the mask is causal")
+    opened.wait(lambda: mask_on_page(opened, PAINTER) == CAUSAL, "the mask is causal")
     return opened
 
 
@@ -43,7 +43,7 @@ def box(notebook, selector, row, column):
     return notebook.find(selector).locator(f".course-painter-box[data-row='{row}'][data-column='{column}']")
 
 
-def shown(notebook, selector):
+def mask_on_page(notebook, selector):
     """The mask on the page, as 0 and 1."""
     checked = (
         notebook.find(selector)
@@ -79,13 +79,13 @@ def drag(notebook, selector, *cells):
 
 def test_a_click_paints_a_cell_and_the_weights_and_the_verdict_follow(notebook):
     box(notebook, PAINTER, 0, 3).click()
-    assert shown(notebook, PAINTER) == "1001110011101111"  # at once, before Python answers
+    assert mask_on_page(notebook, PAINTER) == "1001110011101111"  # at once, before Python answers
     assert chosen(notebook, PAINTER) == "painted"
     notebook.expect("painter.mask[0].tolist(), painter.family", "([True, False, False, True], 'painted')")
-    told = "looks ahead: the output of “the” changes when “down” changes"
-    notebook.wait(lambda: told in verdict(notebook, PAINTER), "the look ahead is told")
-    told = "The mask opens 1 cell above the diagonal: a leak in a causal model, no harm in an encoder."
-    assert told in verdict(notebook, PAINTER)
+    text = "looks ahead: the output of “the” changes when “down” changes"
+    notebook.wait(lambda: text in verdict(notebook, PAINTER), "the look ahead is told")
+    text = "The mask opens 1 cell above the diagonal: a leak in a causal model, no harm in an encoder."
+    assert text in verdict(notebook, PAINTER)
     assert weights(notebook, PAINTER)[1:3] == ["–", "–"] and weights(notebook, PAINTER)[3] != "–"
     box(notebook, PAINTER, 0, 3).click()
     assert chosen(notebook, PAINTER) == "causal"
@@ -95,10 +95,10 @@ def test_a_click_paints_a_cell_and_the_weights_and_the_verdict_follow(notebook):
 
 def test_a_drag_paints_with_what_its_first_cell_took(notebook):
     drag(notebook, PAINTER, (0, 1), (0, 3), (3, 3))  # opens; (3, 3) is open already and stays so
-    assert shown(notebook, PAINTER) == "1111110111111111"
+    assert mask_on_page(notebook, PAINTER) == "1111110111111111"
     notebook.expect(PAINTED, "'1111110111111111'")
     drag(notebook, PAINTER, (3, 0), (3, 3))  # blocks
-    assert shown(notebook, PAINTER) == "1111110111110000"
+    assert mask_on_page(notebook, PAINTER) == "1111110111110000"
     notebook.expect(PAINTED, "'1111110111110000'")
     notebook.wait(lambda: "“down” may attend to nothing" in verdict(notebook, PAINTER), "the blocked row is named")
     for table in notebook.find(PAINTER).locator("table").all():
@@ -107,7 +107,7 @@ def test_a_drag_paints_with_what_its_first_cell_took(notebook):
 
 def test_a_drag_that_jumps_leaves_no_gap(notebook):
     drag(notebook, LARGE, (0, 1), (0, 15))
-    assert shown(notebook, LARGE)[:16] == "1" * 16
+    assert mask_on_page(notebook, LARGE)[:16] == "1" * 16
     notebook.expect("large.mask[0].all()", "np.True_")
 
 
@@ -116,7 +116,7 @@ def test_after_a_quick_drag_the_last_state_wins(notebook):
     drag(notebook, LARGE, *row)
     drag(notebook, LARGE, *reversed(row))
     drag(notebook, LARGE, *row)
-    page = shown(notebook, LARGE)
+    page = mask_on_page(notebook, LARGE)
     assert page.endswith("0" * 16)
     notebook.expect("large._mask", repr(page))
     notebook.expect("large._result['mask']", repr(page))
@@ -132,17 +132,17 @@ def test_the_keyboard_paints_and_stays_out_of_the_notebook(notebook):
     keyboard.press("Control+Home")
     keyboard.press("ArrowRight")
     keyboard.press("Space")
-    assert shown(notebook, PAINTER) == "1100110011101111"
+    assert mask_on_page(notebook, PAINTER) == "1100110011101111"
     keyboard.press("Shift+ArrowRight")
     keyboard.press("Shift+ArrowDown")
-    assert shown(notebook, PAINTER) == "1110111011101111"
+    assert mask_on_page(notebook, PAINTER) == "1110111011101111"
     keyboard.press("Enter")
-    assert shown(notebook, PAINTER) == "1110110011101111"
+    assert mask_on_page(notebook, PAINTER) == "1110110011101111"
     keyboard.press("End")
     keyboard.press("ArrowRight")  # stays at the edge
     keyboard.press("ArrowUp")
     keyboard.press("Enter")
-    assert shown(notebook, PAINTER) == "1111110011101111"
+    assert mask_on_page(notebook, PAINTER) == "1111110011101111"
     notebook.expect(PAINTED, "'1111110011101111'")
     assert notebook.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
     focused = notebook.page.evaluate("document.activeElement.getAttribute('aria-label')")
@@ -152,13 +152,13 @@ def test_the_keyboard_paints_and_stays_out_of_the_notebook(notebook):
 
 def test_a_family_is_chosen_by_click_and_by_arrow_keys(notebook):
     notebook.find(PAINTER).get_by_role("radio", name="bidirectional").check()
-    assert shown(notebook, PAINTER) == "1" * 16
+    assert mask_on_page(notebook, PAINTER) == "1" * 16
     notebook.expect("painter.family", "'bidirectional'")
     notebook.page.keyboard.press("ArrowRight")
     notebook.expect("painter.family", "'causal'")
     notebook.page.keyboard.press("ArrowRight")
     notebook.expect("painter.family", "'sliding window'")
-    assert shown(notebook, PAINTER) == "1000110011100111"
+    assert mask_on_page(notebook, PAINTER) == "1000110011100111"
 
 
 def test_a_painted_mask_comes_back_after_a_look_at_a_family(notebook):
@@ -167,10 +167,10 @@ def test_a_painted_mask_comes_back_after_a_look_at_a_family(notebook):
     painter.get_by_role("radio", name="padding").check()
     notebook.expect("painter.family", "'padding'")
     painter.get_by_role("radio", name="painted").check()
-    assert shown(notebook, PAINTER) == "1000110001101111" and chosen(notebook, PAINTER) == "painted"
+    assert mask_on_page(notebook, PAINTER) == "1000110001101111" and chosen(notebook, PAINTER) == "painted"
     notebook.expect(f"{PAINTED}, painter.family", "('1000110001101111', 'painted')")
     box(notebook, PAINTER, 2, 1).click()
-    assert shown(notebook, PAINTER) == "1000110000101111"
+    assert mask_on_page(notebook, PAINTER) == "1000110000101111"
     painter.get_by_role("radio", name="causal").check()
     painter.get_by_role("radio", name="painted").check()
     notebook.expect(PAINTED, "'1000110000101111'")
@@ -202,7 +202,7 @@ def test_each_slider_changes_its_mask(notebook, family, label, name, mask):
     slider = painter.get_by_role("slider", name=label)
     slider.focus()
     notebook.page.keyboard.press("Home")
-    notebook.wait(lambda: shown(notebook, PAINTER) == mask, "the mask follows the slider")
+    notebook.wait(lambda: mask_on_page(notebook, PAINTER) == mask, "the mask follows the slider")
     notebook.expect(f"{PAINTED}, painter.family", f"({mask!r}, {family!r})")
     notebook.page.keyboard.press("ArrowRight")
     notebook.expect(f"painter.{name}", "2" if name == "window" else "1")
@@ -212,10 +212,10 @@ def test_each_slider_changes_its_mask(notebook, family, label, name, mask):
 
 def test_what_python_sets_shows(notebook):
     notebook.run("painter.window = 1; painter.family = 'sliding window'")
-    notebook.wait(lambda: shown(notebook, PAINTER) == "1000010000100001", "the family set in Python shows")
+    notebook.wait(lambda: mask_on_page(notebook, PAINTER) == "1000010000100001", "the family set in Python shows")
     assert chosen(notebook, PAINTER) == "sliding window"
     notebook.run("painter.mask = np.eye(4)[::-1]")
-    notebook.wait(lambda: shown(notebook, PAINTER) == "0001001001001000", "the mask set in Python shows")
+    notebook.wait(lambda: mask_on_page(notebook, PAINTER) == "0001001001001000", "the mask set in Python shows")
     assert chosen(notebook, PAINTER) == "painted"
     notebook.wait(lambda: verdict(notebook, PAINTER).startswith("looks ahead"), "its verdict shows")
     assert weights(notebook, PAINTER)[:4] == ["–", "–", "–", "1.00"]
@@ -245,7 +245,7 @@ def test_two_sequences_have_no_verdict(notebook):
     assert verdict(notebook, CROSSED).startswith("no verdict: the queries and the keys are two sequences")
     notebook.find(CROSSED).get_by_role("radio", name="causal", exact=True).check()
     notebook.wait(lambda: "may attend to nothing" in verdict(notebook, CROSSED), "two queries have no key")
-    assert shown(notebook, CROSSED) == "00001011"
+    assert mask_on_page(notebook, CROSSED) == "00001011"
 
 
 @pytest.mark.parametrize("width", [1280, 620])
@@ -331,7 +331,8 @@ def made_by(code):
 
 
 def test_the_mask_is_shown_as_code_selected_and_follows_what_is_painted(notebook):
-    code, button = copied(notebook, PAINTER), notebook.find(PAINTER).get_by_role("button", name="Copy as code")
+    code = copied(notebook, PAINTER)
+    button = notebook.find(PAINTER).get_by_role("button", name="Copy as code")
     assert not code.is_visible()
     button.click()
     assert code.input_value() == "mask = torch.ones(4, 4, dtype=torch.bool).tril()"
@@ -339,10 +340,10 @@ def test_the_mask_is_shown_as_code_selected_and_follows_what_is_painted(notebook
     assert code.evaluate("node => document.activeElement === node") and code.get_attribute("readonly") == ""
     box(notebook, PAINTER, 0, 3).click()
     notebook.wait(lambda: "torch.tensor" in code.input_value(), "the code follows the mask")
-    assert made_by(code.input_value()) == shown(notebook, PAINTER) == "1001110011101111"
+    assert made_by(code.input_value()) == mask_on_page(notebook, PAINTER) == "1001110011101111"
     notebook.find(PAINTER).get_by_role("radio", name="sliding window").check()
     notebook.wait(lambda: ".triu(" in code.input_value(), "a family has its own line")
-    assert made_by(code.input_value()) == shown(notebook, PAINTER)
+    assert made_by(code.input_value()) == mask_on_page(notebook, PAINTER)
 
 
 def test_keys_in_the_code_stay_out_of_the_notebook(notebook):

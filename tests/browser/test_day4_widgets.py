@@ -46,13 +46,13 @@ def notebook(opened):
     opened.page.evaluate("document.activeElement.blur()")
     opened.run("for g in (gallery, large):\n    g.head = g.row = None")
     opened.run("for a in (ablation, moody):\n    a.off = []\n    a.forget()")
-    opened.wait(lambda: shown_row(opened) == shown_row(opened, LARGE) == "", "no row is shown")
+    opened.wait(lambda: current_row(opened) == current_row(opened, LARGE) == "", "no row is shown")
     opened.wait(lambda: opened.find(GALLERY).locator(".course-gallery-panel").is_hidden(), "no head is enlarged")
     opened.wait(lambda: switches(opened) == "11111111", "every head is on")
     return opened
 
 
-def shown_row(notebook, selector=GALLERY):
+def current_row(notebook, selector=GALLERY):
     return notebook.find(selector).get_attribute("data-row")
 
 
@@ -97,12 +97,13 @@ def bands(notebook, selector=GALLERY):
 
 def framed(notebook, selector=GALLERY):
     """For each map, as it is painted: are there pixels in the colour that frames a row?"""
-    frame, found = np.frombuffer(bytes.fromhex(palette.KEY[1:]), np.uint8).astype(int), []
+    frame = np.frombuffer(bytes.fromhex(palette.KEY[1:]), np.uint8).astype(int)
+    result = []
     for small in notebook.find(selector).locator("button .course-gallery-map").all():
         with Image.open(io.BytesIO(small.screenshot())) as image:
             pixels = np.asarray(image.convert("RGB")).astype(int)
-        found.append(bool((abs(pixels - frame).max(axis=-1) < 40).sum() > pixels.shape[1]))
-    return found
+        result.append(bool((abs(pixels - frame).max(axis=-1) < 40).sum() > pixels.shape[1]))
+    return result
 
 
 def switches(notebook, selector=ABLATION):
@@ -114,7 +115,7 @@ def switches(notebook, selector=ABLATION):
     return "".join("1" if value == "true" else "0" for value in checked)
 
 
-def told(notebook, selector=ABLATION):
+def status_text(notebook, selector=ABLATION):
     return notebook.find(selector).get_by_role("status").inner_text()
 
 
@@ -125,21 +126,21 @@ def means(notebook, selector=ABLATION):
 
 def test_hovering_a_token_shows_its_row_in_all_heads_and_asks_the_kernel_for_nothing(notebook):
     chip(notebook, 15).hover()
-    assert shown_row(notebook) == "15" and bands(notebook) == [15] * 8
+    assert current_row(notebook) == "15" and bands(notebook) == [15] * 8
     drawn = bars(notebook)
     expected = eval(notebook.python("gallery.weights[:, :, 15].reshape(8, 24).round(3).tolist()"))
     for heights, row in zip(drawn, expected, strict=True):
         assert [height / 24 for height in heights] == pytest.approx(row, abs=0.03)
     notebook.expect("gallery.row", "None")
     notebook.page.mouse.move(2, 2)
-    assert shown_row(notebook) == "" and bands(notebook) == [None] * 8
+    assert current_row(notebook) == "" and bands(notebook) == [None] * 8
     assert bars(notebook) == drawn and not any(framed(notebook))
 
 
 def test_hovering_a_map_shows_the_row_under_the_pointer_and_tells_its_largest_weight(notebook):
     small = head(notebook, 1, 0).locator(".course-gallery-map")
     small.hover(position={"x": 30, "y": small.bounding_box()["height"] * 15.5 / 24})
-    assert shown_row(notebook) == "15" and bands(notebook) == [15] * 8
+    assert current_row(notebook) == "15" and bands(notebook) == [15] * 8
     reading = notebook.find(GALLERY).locator(".course-gallery-reading").inner_text()
     most = eval(notebook.python("gallery.weights[1, 0, 15].max().round(3)").replace("np.float64", ""))
     assert reading.startswith("layer 1, head 0: query 15 “8” attends most to key 4 “9”, ")
@@ -150,10 +151,10 @@ def test_a_click_or_enter_on_a_token_pins_it_and_escape_unpins(notebook):
     chip(notebook, 3).click()
     notebook.expect("gallery.row", "3")
     chip(notebook, 7).hover()
-    assert shown_row(notebook) == "7"
+    assert current_row(notebook) == "7"
     notebook.page.mouse.move(2, 2)
     notebook.page.evaluate("document.activeElement.blur()")
-    assert shown_row(notebook) == "3"
+    assert current_row(notebook) == "3"
     assert chip(notebook, 3).get_attribute("aria-pressed") == "true"
     chip(notebook, 3).focus()
     active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
@@ -161,7 +162,7 @@ def test_a_click_or_enter_on_a_token_pins_it_and_escape_unpins(notebook):
         notebook.page.keyboard.press(key)
     notebook.expect("gallery.row", "4")
     notebook.page.keyboard.press("End")
-    assert shown_row(notebook) == "23"
+    assert current_row(notebook) == "23"
     notebook.page.keyboard.press("Escape")
     notebook.expect("gallery.row", "None")
     chip(notebook, 5).click()
@@ -180,7 +181,7 @@ def test_a_click_enlarges_another_head_and_nothing_on_the_page_moves(notebook):
         )
 
     notebook.run("gallery.head = (0, 0); gallery.row = 1")
-    notebook.wait(lambda: shown_row(notebook) == "1", "the row set in Python shows")
+    notebook.wait(lambda: current_row(notebook) == "1", "the row set in Python shows")
     head(notebook, 1, 2).scroll_into_view_if_needed()
     before = places()
     head(notebook, 1, 2).click()
@@ -219,10 +220,10 @@ def test_in_the_enlarged_map_hover_reads_a_weight_and_arrows_and_enter_do_as_wel
     grid = notebook.find(GALLERY).get_by_role("grid", name="weights of the enlarged head")
     cell = notebook.python("gallery._layout['cell']")
     grid.hover(position={"x": int(cell) * 4.5, "y": int(cell) * 15.5})
-    assert shown_row(notebook) == "15"
+    assert current_row(notebook) == "15"
     last = notebook.find(GALLERY).locator(".course-gallery-numbers .course-gallery-line").last
-    said = notebook.python("f'{gallery.weights[1, 0, 15, 4]:.3f}'").strip("'")
-    assert last.inner_text() == f"query 15 “8”, key 4 “9”: {said}"
+    message = notebook.python("f'{gallery.weights[1, 0, 15, 4]:.3f}'").strip("'")
+    assert last.inner_text() == f"query 15 “8”, key 4 “9”: {message}"
     grid.click(position={"x": int(cell) * 4.5, "y": int(cell) * 15.5})
     notebook.expect("gallery.row", "15")
     notebook.page.mouse.move(2, 2)
@@ -238,13 +239,15 @@ def test_in_the_enlarged_map_hover_reads_a_weight_and_arrows_and_enter_do_as_wel
 def test_what_python_sets_shows(notebook):
     notebook.run("gallery.head = (0, 3); gallery.row = 5; gallery.title = 'mine'")
     notebook.wait(lambda: heading(notebook) == "layer 0, head 3", "the head shows")
-    notebook.wait(lambda: shown_row(notebook) == "5", "the row shows")
+    notebook.wait(lambda: current_row(notebook) == "5", "the row shows")
     assert framed(notebook) == [True] * 8
     before = bars(notebook)
     notebook.run("gallery.weights = weights.flip(0); gallery.scores = {n: s.flip(0) for n, s in scores.items()}")
     notebook.wait(lambda: bars(notebook) == before[4:] + before[:4], "the new weights show")
-    said = notebook.find(GALLERY).locator(".course-gallery-score").all_inner_texts()
-    assert said[1::2][4:] == [f"{value:.2f}" for value in eval(notebook.python("scores['previous token'][0].tolist()"))]
+    message = notebook.find(GALLERY).locator(".course-gallery-score").all_inner_texts()
+    assert message[1::2][4:] == [
+        f"{value:.2f}" for value in eval(notebook.python("scores['previous token'][0].tolist()"))
+    ]
     assert notebook.find(GALLERY).locator(".course-heads-title").inner_text() == "mine"
     notebook.run("gallery.weights = weights; gallery.scores = scores; gallery.title = 'attention heads'")
     notebook.wait(lambda: bars(notebook) == before, "the old weights show again")
@@ -258,11 +261,12 @@ def test_a_large_gallery_shows_the_row_in_all_its_heads(notebook):
 
 
 def test_a_text_of_ones_own_is_shown_and_what_cannot_be_read_is_said(notebook):
-    field, said = notebook.page.get_by_label("your own text"), notebook.find(".course-gallery-said")
+    field = notebook.page.get_by_label("your own text")
+    message = notebook.find(".course-gallery-said")
     field.fill("ABRACADABRA")
     active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
     notebook.page.keyboard.press("Enter")
-    notebook.wait(lambda: said.inner_text() == "Shown: your text of 11 tokens.", "Python has read the text")
+    notebook.wait(lambda: message.inner_text() == "Shown: your text of 11 tokens.", "Python has read the text")
     chips = notebook.find(OWN).locator(".course-gallery-strip button").all_inner_texts()
     assert "".join(chips) == "ABRACADABRA"
     chip(notebook, 10, OWN).hover()
@@ -271,7 +275,7 @@ def test_a_text_of_ones_own_is_shown_and_what_cannot_be_read_is_said(notebook):
     assert [height / 24 for height in bars(notebook, OWN)[6]] == pytest.approx(expected, abs=0.03)
     field.fill("Anna")
     notebook.page.keyboard.press("Enter")
-    notebook.wait(lambda: said.inner_text().startswith("The model has no token for “n”. It knows the"), "it is said")
+    notebook.wait(lambda: message.inner_text().startswith("The model has no token for “n”. It knows the"), "it is said")
     assert field.input_value() == "Anna" and field.evaluate("node => node === document.activeElement")
     assert "".join(notebook.find(OWN).locator(".course-gallery-strip button").all_inner_texts()) == "ABRACADABRA"
     assert notebook.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
@@ -282,13 +286,13 @@ def test_a_setting_that_was_kept_is_compared_with_the_next(notebook):
     against = ablation.locator(".course-ablation-against")
     assert against.inner_text() == "" and ablation.get_by_role("button", name="forget A").is_disabled()
     ablation.get_by_role("switch", name="layer 1, head 0").click()
-    notebook.wait(lambda: told(notebook).startswith("1 head off."), "the loss is told")
+    notebook.wait(lambda: status_text(notebook).startswith("1 head off."), "the loss is told")
     there = means(notebook)[0]
     ablation.get_by_role("button", name="keep as A").click()
     notebook.expect("ablation.kept", "[[1, 0]]")
     assert against.inner_text() == f"A: layer 1, head 0 off, {there:.2f} nats. Now 0.00 against A."
     ablation.get_by_role("switch", name="layer 1, head 1").click()
-    notebook.wait(lambda: told(notebook).startswith("2 heads off."), "the next loss is told")
+    notebook.wait(lambda: status_text(notebook).startswith("2 heads off."), "the next loss is told")
     rise = notebook.python("f'{ablation.loss - ablation._kept[\"means\"][0]:+.2f}'").strip("'")
     assert against.inner_text().endswith(f"Now {rise} against A.") and rise.startswith("+")
     values = ablation.locator(".course-ablation-value").all_inner_texts()
@@ -303,7 +307,7 @@ def test_a_switch_runs_the_model_without_that_head(notebook):
     notebook.find(ABLATION).get_by_role("switch", name="layer 0, head 3").click()
     assert switches(notebook) == "11101111"  # at once, before Python answers
     notebook.expect("ablation.off", "[(0, 3)]")
-    notebook.wait(lambda: told(notebook).startswith("1 head off."), "the loss is told")
+    notebook.wait(lambda: status_text(notebook).startswith("1 head off."), "the loss is told")
     loss = float(notebook.python("float(ablation.loss)"))
     assert means(notebook) == pytest.approx([loss, whole], abs=0.0051) and loss > whole + 1
     drawn = notebook.find(ABLATION).evaluate(
@@ -338,11 +342,11 @@ def test_the_buttons_switch_all_and_try_each_alone(notebook):
     ablation.get_by_role("button", name="each alone").click()
     most = ablation.locator("button .course-ablation-most")
     notebook.wait(lambda: most.count() == 1, "the rises are there and the largest is marked")
-    said = ablation.locator("button .course-ablation-rise").all_inner_texts()
-    assert said == eval(notebook.python("[f'{r:+.2f}'.replace('-', '−').replace('+0.00', '0.00')"
+    message = ablation.locator("button .course-ablation-rise").all_inner_texts()
+    assert message == eval(notebook.python("[f'{r:+.2f}'.replace('-', '−').replace('+0.00', '0.00')"
                                         ".replace('−0.00', '0.00') for r in ablation.rises.ravel()]"))  # fmt: skip
     assert switches(notebook) == "11111111"
-    ablation.get_by_role("switch", name=f"layer 0, head 3, loss {said[3]} when it alone is off").wait_for()
+    ablation.get_by_role("switch", name=f"layer 0, head 3, loss {message[3]} when it alone is off").wait_for()
     with notebook.hand_clock() as tick:
         ablation.get_by_role("button", name="each alone").click()  # the same rises again are an answer too
         notebook.expect("ablation._asked, ablation._answered", "(2, 2)")
@@ -356,7 +360,7 @@ def test_after_many_quick_switches_the_last_state_wins(notebook):
             notebook.find(ABLATION).get_by_role("switch").nth(place).click()
         assert switches(notebook) == "01000100"
         notebook.expect("ablation.off", "[(0, 0), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3)]")
-        notebook.wait(lambda: told(notebook).startswith("6 heads off."), "the last losses show")
+        notebook.wait(lambda: status_text(notebook).startswith("6 heads off."), "the last losses show")
         assert means(notebook)[0] == pytest.approx(float(notebook.python("float(ablation.loss)")), abs=0.0051)
         tick()  # as after the time that the page waits to tell
         assert notebook.find(".course-ablation-late").count() == 0
@@ -382,16 +386,18 @@ def test_a_bar_is_read_by_hover_and_by_keyboard(notebook):
 def test_what_the_model_raises_is_told_and_the_switches_live_on(notebook):
     switch = notebook.find(MOODY).get_by_role("switch", name="layer 0, head 0")
     switch.click()
-    notebook.wait(lambda: told(notebook, MOODY) == "the model raised RuntimeError: on purpose", "the error is told")
+    notebook.wait(
+        lambda: status_text(notebook, MOODY) == "the model raised RuntimeError: on purpose", "the error is told"
+    )
     assert notebook.find(MOODY).locator(".course-ablation-value").first.inner_text() == "–"
     switch.click()
-    notebook.wait(lambda: told(notebook, MOODY).startswith("Every head is on."), "the next run is told")
+    notebook.wait(lambda: status_text(notebook, MOODY).startswith("Every head is on."), "the next run is told")
 
 
 def test_heads_set_in_python_show(notebook):
     notebook.run("ablation.off = [(1, 0), (0, 3)]")
     notebook.wait(lambda: switches(notebook) == "11100111", "the switches follow")
-    notebook.wait(lambda: told(notebook).startswith("2 heads off."), "the loss follows")
+    notebook.wait(lambda: status_text(notebook).startswith("2 heads off."), "the loss follows")
 
 
 def test_no_two_nodes_of_the_page_share_an_id(notebook):
@@ -419,7 +425,7 @@ def test_no_text_is_cut_or_covers_another_and_no_switch_moves_anything(notebook,
         assert notebook.find(".course-heads-root").evaluate_all(COVERED) == []
         before = places()
         notebook.run("ablation.off = [(0, 3), (1, 1)]")
-        notebook.wait(lambda: told(notebook).startswith("2 heads off."), "the loss is told")
+        notebook.wait(lambda: status_text(notebook).startswith("2 heads off."), "the loss is told")
         assert places() == before
         assert notebook.find(".course-heads-root").evaluate_all(COVERED) == []
     finally:
@@ -469,7 +475,8 @@ def test_no_axe_violations_in_either_theme(notebook, state):
 
 
 def test_the_gallery_works_without_a_kernel(alone):
-    model, tokens = induction.load(), induction.repeated(1, 12)
+    model = induction.load()
+    tokens = induction.repeated(1, 12)
     widget = HeadGallery(induction.head_weights(model, tokens), tokens, {"x": induction.induction_scores(model, 12)})
     page = alone(widget)
     page.get_by_role("button", name="layer 0, head 0").click()
@@ -482,7 +489,8 @@ def test_the_gallery_works_without_a_kernel(alone):
 
 
 def test_the_field_for_ones_own_text_says_that_it_waits_where_the_kernel_is_gone(alone):
-    model, tokens = induction.load(), induction.repeated(1, 12)
+    model = induction.load()
+    tokens = induction.repeated(1, 12)
     page = alone(HeadGallery(induction.head_weights(model, tokens), tokens, read=induction.reader(model)), waits=True)
     page.get_by_label("your own text").fill("ABAB")
     page.get_by_role("button", name="show").click()

@@ -11,7 +11,9 @@ CELLS = [
     "memory = MemoryCalculator()\nmemory",
     "long = DecodeStepper([f'token{i}' for i in range(8)], [f'word{i}' for i in range(8)])\nlong",
 ]
-WALK, MEMORY, LONG = ".course-decoding >> nth=0", ".course-calculator", ".course-decoding >> nth=1"
+WALK = ".course-decoding >> nth=0"
+MEMORY = ".course-calculator"
+LONG = ".course-decoding >> nth=1"
 PLAIN = """
 walk.write('the cat sat'.split(), 'on the mat .'.split())
 walk.step, walk.cached = 0, True
@@ -25,13 +27,16 @@ def notebook(opened):
     """The notebook with both widgets as they began."""
     opened.run(PLAIN)
     opened.wait(
-        lambda: told(opened.find(WALK)).startswith("Pass 1 of 4. All 3 tokens of the prompt"), "the first pass shows"
+        lambda: status_text(opened.find(WALK)).startswith("Pass 1 of 4. All 3 tokens of the prompt"),
+        "the first pass shows",
     )
-    opened.wait(lambda: "4,096 tokens × 1 sequence" in told(opened.find(MEMORY)), "the calculator is as it began")
+    opened.wait(
+        lambda: "4,096 tokens × 1 sequence" in status_text(opened.find(MEMORY)), "the calculator is as it began"
+    )
     return opened
 
 
-def told(place):
+def status_text(place):
     return place.get_by_role("status").inner_text()
 
 
@@ -53,7 +58,7 @@ class TestStepper:
                 here = DecodeStepper(["the", "cat", "sat"], ["on", "the", "mat", "."], cached)
                 here.step = step
                 expected = on_page(here).frames[step]["told"]["with" if cached else "without"]
-                notebook.wait(lambda text=expected: told(place) == text, f"the page shows pass {step}")
+                notebook.wait(lambda text=expected: status_text(place) == text, f"the page shows pass {step}")
                 work = here.work["with" if cached else "without"]
                 assert counted(place, "now") + counted(place, "masked") == work.scores + 3 * work.rows
                 assert counted(place, "read") == 2 * (3 + step - work.rows)
@@ -86,7 +91,7 @@ class TestStepper:
                 notebook.expect("walk.step", f"{step}")
             assert place.get_by_role("button", name="pause").count() == 1
             tick()
-            assert told(place).endswith("That row decides on “.”.")
+            assert status_text(place).endswith("That row decides on “.”.")
             assert place.get_by_role("button", name="play").count() == 1
             tick(2)
             notebook.expect("walk.step", "3")
@@ -97,9 +102,9 @@ class TestStepper:
             place.get_by_role("button", name="play").click()
             tick()
             place.get_by_role("button", name="pause").click()
-            before = told(place)
+            before = status_text(place)
             tick(2)
-            assert told(place) == before
+            assert status_text(place) == before
         notebook.expect("walk.step", "1")
 
     def test_nothing_moves_while_it_steps(self, notebook):
@@ -107,9 +112,9 @@ class TestStepper:
         boxes = []
         for step in (0, 3, 7):
             notebook.run(f"long.step = {step}")
-            notebook.wait(lambda n=step: told(place).startswith(f"Pass {n + 1} of 8."), "the step shows")
-            found = [place.locator(part) for part in (".course-decoding-grid", "table.course-decoding-counters")]
-            boxes.append([node.bounding_box() for node in found])
+            notebook.wait(lambda n=step: status_text(place).startswith(f"Pass {n + 1} of 8."), "the step shows")
+            result = [place.locator(part) for part in (".course-decoding-grid", "table.course-decoding-counters")]
+            boxes.append([node.bounding_box() for node in result])
         assert boxes[0] == boxes[1] == boxes[2]
 
     def test_words_that_are_typed_become_the_tokens_and_back(self, notebook):
@@ -118,7 +123,7 @@ class TestStepper:
         place.get_by_role("textbox", name="prompt").fill("good")
         place.get_by_role("textbox", name="then it writes").fill("morning sunshine")
         place.get_by_role("textbox", name="then it writes").press("Enter")
-        notebook.wait(lambda: told(place).startswith("Pass 1 of 2. The prompt's token"), "the new words show")
+        notebook.wait(lambda: status_text(place).startswith("Pass 1 of 2. The prompt's token"), "the new words show")
         assert place.locator(".course-decoding-grid tbody th").all_text_contents() == ["good", "morning", "sunshine"]
         notebook.expect("walk.step", "0")
         place.get_by_role("textbox", name="prompt").fill("")
@@ -128,7 +133,7 @@ class TestStepper:
             lambda: problem.inner_text() == "Type at least one word into each field.", "it says what is wrong"
         )
         notebook.run("walk.write('the cat sat'.split(), 'on the mat .'.split())")
-        notebook.wait(lambda: told(place).startswith("Pass 1 of 4."), "the old words are back")
+        notebook.wait(lambda: status_text(place).startswith("Pass 1 of 4."), "the old words are back")
         assert problem.inner_text() == ""
 
 
@@ -150,12 +155,12 @@ class TestCalculator:
         here = MemoryCalculator("Llama 3 8B", 131072, 2, 1, 1, "24 GiB")
         bar = place.locator(".course-calculator-track .course-calculator-cache")
         notebook.wait(lambda: bar.get_attribute("data-value") == str(here.cache_bytes), "the bar shows the bytes")
-        assert told(place) == "\n".join(on_page(here).shown["lines"])
+        assert status_text(place) == "\n".join(on_page(here).shown["lines"])
 
     def test_bars_stand_to_scale_beside_the_card(self, notebook):
         place = notebook.find(MEMORY)
         notebook.run("memory.batch = 64")
-        notebook.wait(lambda: "does not fit" in told(place), "it does not fit")
+        notebook.wait(lambda: "does not fit" in status_text(place), "it does not fit")
         boxes = [
             place.locator(f".course-calculator-track .course-calculator-{part}").bounding_box()
             for part in ("weights", "cache", "card")
@@ -175,12 +180,12 @@ class TestCalculator:
         layers.fill("10")
         layers.press("Tab")
         notebook.expect("memory.own['layers']", "10")
-        notebook.wait(lambda: "2 × 8 heads × 128 × 10 layers" in told(place), "the bytes follow")
+        notebook.wait(lambda: "2 × 8 heads × 128 × 10 layers" in status_text(place), "the bytes follow")
         layers.fill("ten")
         layers.press("Tab")
         problem = place.locator(".course-calculator-problem")
         notebook.wait(lambda: problem.inner_text() == "layers is “ten”: give a whole number.", "it says what is wrong")
-        assert layers.input_value() == "ten" and "10 layers" in told(place)
+        assert layers.input_value() == "ten" and "10 layers" in status_text(place)
         layers.fill("10")
         layers.press("Tab")
         notebook.wait(lambda: problem.inner_text() == "", "it is mended")
@@ -190,7 +195,7 @@ class TestCalculator:
     def test_a_latent_cache_has_no_heads_to_choose(self, notebook):
         place = notebook.find(MEMORY)
         place.get_by_role("combobox", name="model").select_option("DeepSeek-V3")
-        notebook.wait(lambda: "latent" in told(place), "the latent shows")
+        notebook.wait(lambda: "latent" in status_text(place), "the latent shows")
         assert place.get_by_role("slider", name="heads").is_disabled()
 
 
@@ -221,11 +226,11 @@ def test_a_page_without_kernel_steps(alone):
     page = alone(DecodeStepper(["a", "b"], ["c", "d"]))
     place = page.locator(".course-decoding")
     place.get_by_role("button", name="step").click()
-    assert told(place).startswith("Pass 2 of 2. Only “c” goes")
+    assert status_text(place).startswith("Pass 2 of 2. Only “c” goes")
     place.get_by_role("checkbox").uncheck()
-    assert told(place).startswith("Pass 2 of 2. All 3 tokens go")
+    assert status_text(place).startswith("Pass 2 of 2. All 3 tokens go")
     place.get_by_role("button", name="reset").click()
     place.get_by_role("button", name="play").click()
     page.clock.run_for(1000)
-    assert told(place).startswith("Pass 2 of 2.")
+    assert status_text(place).startswith("Pass 2 of 2.")
     assert place.get_by_role("button", name="play").count() == 1

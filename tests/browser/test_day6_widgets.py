@@ -4,7 +4,8 @@ import pytest
 
 from course_utils.views import OnlineSoftmaxStepper, TileWalker
 
-SCORES, VALUES = [0.5, 2.0, 1.0, -1.0, 3.0, 2.5, 0.0, 1.5], [[1, 0], [0, 1], [-1, 0], [0, -1]] * 2
+SCORES = [0.5, 2.0, 1.0, -1.0, 3.0, 2.5, 0.0, 1.5]
+VALUES = [[1, 0], [0, 1], [-1, 0], [0, -1]] * 2
 CELLS = [
     "from course_utils.views import OnlineSoftmaxStepper, TileWalker\nimport math",
     "walker = TileWalker()\nwalker",
@@ -43,7 +44,7 @@ def last(notebook, selector):
     return int(slider(notebook, selector).get_attribute("max"))
 
 
-def told(notebook, selector):
+def status_text(notebook, selector):
     return notebook.find(selector).get_by_role("status").filter(has_text=".").first.inner_text()
 
 
@@ -83,7 +84,8 @@ def test_the_buttons_step_back_and_reset(notebook, name):
 
 @every
 def test_the_keys_step_and_stay_out_of_the_notebook(notebook, name):
-    selector, keyboard = SHOWN[name], notebook.page.keyboard
+    selector = SHOWN[name]
+    keyboard = notebook.page.keyboard
     slider(notebook, selector).focus()
     active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
     for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft"):
@@ -102,7 +104,8 @@ def test_the_keys_step_and_stay_out_of_the_notebook(notebook, name):
 
 @every
 def test_space_plays_and_pauses_and_playing_ends_at_the_end(notebook, name):
-    selector, keyboard = SHOWN[name], notebook.page.keyboard
+    selector = SHOWN[name]
+    keyboard = notebook.page.keyboard
     slider(notebook, selector).focus()
     with notebook.hand_clock() as tick:
         keyboard.press("Space")
@@ -135,10 +138,10 @@ def test_the_slider_goes_anywhere_and_what_python_sets_shows(notebook, name):
     selector = SHOWN[name]
     slider(notebook, selector).fill("2")
     notebook.expect(f"{name}.step", "2")
-    before = told(notebook, selector)
+    before = status_text(notebook, selector)
     notebook.run(f"{name}.step = 3")
     notebook.wait(lambda: place(notebook, selector) == 3, "the step set in Python shows")
-    assert told(notebook, selector) != before
+    assert status_text(notebook, selector) != before
 
 
 def test_the_map_marks_the_tile_and_what_is_done(notebook):
@@ -151,7 +154,7 @@ def test_the_map_marks_the_tile_and_what_is_done(notebook):
         .evaluate("r => ['x', 'y', 'width', 'height'].map((a) => +r.getAttribute(a))")
     )
     assert now == [42 + 4 * 18, 42 + 4 * 18, 72, 72]
-    assert told(notebook, WALKER).startswith("Load K and V block 1 (keys 4 to 7): 256 bytes. Scores 4×4.")
+    assert status_text(notebook, WALKER).startswith("Load K and V block 1 (keys 4 to 7): 256 bytes. Scores 4×4.")
     memory = notebook.find(WALKER).get_by_role("table", name="in fast memory").get_by_role("cell").all_inner_texts()
     assert memory == ["4×8", "4×8", "4×8", "4×4", "4×4", "4×8"]
     side = notebook.find(WALKER).locator(".course-tiles-bars").inner_text()
@@ -173,10 +176,14 @@ def test_the_rows_show_what_is_rescaled_and_a_query_tells_its_numbers(notebook):
     detail = notebook.find(WALKER).locator(".course-tiles-detail")
     assert "factor = e^(−0.119 − 0.534) = 0.521" in detail.inner_text()
     table = detail.get_by_role("table", name="o in numbers").get_by_role("row")
-    old, kept, new = (
+    old, rescaled, new = (
         [float(t.replace("−", "-")) for t in table.nth(i).get_by_role("cell").all_inner_texts()] for i in range(3)
     )
-    assert len(new) == 8 and all(abs(0.521 * a - b) < 0.012 for a, b in zip(old, kept, strict=True)) and kept != new
+    assert (
+        len(new) == 8
+        and all(abs(0.521 * a - b) < 0.012 for a, b in zip(old, rescaled, strict=True))
+        and rescaled != new
+    )
     lines = [path.get_attribute("d") for path in rows.nth(2).locator("path").all()]
     assert len(set(lines)) == 3 and all(lines)
 
@@ -260,7 +267,8 @@ def test_arrows_move_a_key_and_m_and_l_end_the_same(notebook):
     notebook.run("online.step = 8")
     notebook.wait(lambda: place(notebook, ONLINE) == 8, "all are read")
     end = notebook.find(ONLINE).locator(".course-online-compared > div").first
-    said, keyboard = end.inner_text(), notebook.page.keyboard
+    message = end.inner_text()
+    keyboard = notebook.page.keyboard
     notebook.find(ONLINE).get_by_role("button", name="key 4, place 5 of 8").focus()
     keyboard.press("ArrowLeft")
     notebook.expect("online.order", "[0, 1, 2, 4, 3, 5, 6, 7]")
@@ -272,7 +280,7 @@ def test_arrows_move_a_key_and_m_and_l_end_the_same(notebook):
     rows = notebook.find(ONLINE).get_by_role("grid").get_by_role("row")
     assert rows.nth(2).get_by_role("rowheader").inner_text() == "key 4"
     assert notebook.find(ONLINE).locator(".course-online-shrinks").count() == 0
-    assert end.inner_text() == said and said.startswith("m = 3.000, l = 2.483")
+    assert end.inner_text() == message and message.startswith("m = 3.000, l = 2.483")
     keyboard.press("End")
     notebook.expect("online.order[-1], online.step", "(4, 8)")
 
@@ -351,14 +359,15 @@ def test_no_two_widgets_share_an_id(notebook):
 
 
 def test_roles_and_names(notebook):
-    walker, online = notebook.find(WALKER), notebook.find(ONLINE)
+    walker = notebook.find(WALKER)
+    online = notebook.find(ONLINE)
     assert walker.get_attribute("role") == online.get_attribute("role") == "group"
     walker.get_by_role("img", name="16 queries by 16 keys: 0 of 16 tiles done").wait_for()
     online.get_by_role("grid", name="m, factor, l and o, step by step").wait_for()
     online.get_by_role("img", name="e^(score − m) of the keys read so far: none yet").wait_for()
-    for shown in (walker, online):
+    for widget in (walker, online):
         for name in ("reset", "back", "play", "step"):
-            shown.get_by_role("button", name=name, exact=True).wait_for()
+            widget.get_by_role("button", name=name, exact=True).wait_for()
 
 
 @pytest.mark.parametrize("step", ["0", "3", "shown.last"])
@@ -376,11 +385,12 @@ PAGES = {"walker": lambda: TileWalker(8), "online": lambda: OnlineSoftmaxStepper
 def test_a_page_without_a_kernel_steps_and_plays(alone, name):
     widget = PAGES[name]()
     page = alone(widget)
-    step, said = page.get_by_role("slider", name="step"), []
+    step = page.get_by_role("slider", name="step")
+    message = []
     for _ in range(widget.last):
-        said.append(page.get_by_role("status").first.inner_text() or page.get_by_role("status").nth(1).inner_text())
+        message.append(page.get_by_role("status").first.inner_text() or page.get_by_role("status").nth(1).inner_text())
         page.get_by_role("button", name="step", exact=True).click()
-    assert step.input_value() == str(widget.last) and len(set(said)) > 4
+    assert step.input_value() == str(widget.last) and len(set(message)) > 4
     page.get_by_role("button", name="play").click()  # from the end it starts anew
     assert step.input_value() == "0"
     page.clock.run_for(2500)

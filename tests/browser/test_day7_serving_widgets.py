@@ -18,7 +18,8 @@ CELLS = [
     "mine = ServingTimeline(Broken)\nmine",
     "pages = PageTable()\npages",
 ]
-LIBRARY, MINE = ".course-timeline >> nth=0", ".course-timeline >> nth=1"
+LIBRARY = ".course-timeline >> nth=0"
+MINE = ".course-timeline >> nth=1"
 PAGES = ".course-pages"
 SAID = ".course-timeline-told [role=status]"
 
@@ -50,7 +51,7 @@ def place(widget):
     return widget.locator(".course-player-place").inner_text()
 
 
-def said(widget):
+def status_text(widget):
     return widget.locator(SAID).inner_text()
 
 
@@ -75,10 +76,10 @@ def did(widget):
 
 def test_buttons_and_keys_step_and_python_hears_of_it(notebook):
     widget = notebook.find(LIBRARY)
-    assert said(widget) == "3 requests, no step yet." and did(widget) == ["", "", ""]
+    assert status_text(widget) == "3 requests, no step yet." and did(widget) == ["", "", ""]
     widget.get_by_role("button", name="step", exact=True).click()
     notebook.expect("timeline.step", "1")
-    assert said(widget) == "Step 1: prefill A, B; waiting C. 4 of 4 tokens and 2 of 5 blocks are used."
+    assert status_text(widget) == "Step 1: prefill A, B; waiting C. 4 of 4 tokens and 2 of 5 blocks are used."
     active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
         notebook.page.keyboard.press(key)
@@ -124,26 +125,27 @@ def test_menus_begin_anew_with_what_python_schedules(notebook):
 
 
 def test_a_cell_says_what_ran_and_why_by_mouse_and_by_keyboard(notebook):
-    widget, keyboard = notebook.find(LIBRARY), notebook.page.keyboard
+    widget = notebook.find(LIBRARY)
+    keyboard = notebook.page.keyboard
     slider(widget).fill("3")
-    summary = said(widget)
+    summary = status_text(widget)
     cell(widget, 4, 0).hover()
-    assert said(widget) == "Step 1: C waits: the budget of 4 tokens is used."
+    assert status_text(widget) == "Step 1: C waits: the budget of 4 tokens is used."
     cell(widget, 1, 1).hover()
-    assert said(widget) == "Step 2: 5 of 5 blocks are held."
+    assert status_text(widget) == "Step 2: 5 of 5 blocks are held."
     cell(widget, 4, 4).hover()
-    assert said(widget) == summary, "a step that is not yet made is not told"
+    assert status_text(widget) == summary, "a step that is not yet made is not told"
     cell(widget, 4, 0).hover()
     widget.locator(".course-timeline-title").hover()
-    assert said(widget) == summary
+    assert status_text(widget) == summary
     widget.locator("td[tabindex='0']").focus()
     for key in ("End", "ArrowLeft", "ArrowLeft", "ArrowDown", "ArrowDown", "ArrowDown"):
         keyboard.press(key)
-    assert said(widget) == "Step 3: C computes 1 token, decode: decodes go first. It gets token 2 of 3."
-    assert cell(widget, 4, 2).get_attribute("aria-label") == said(widget)
+    assert status_text(widget) == "Step 3: C computes 1 token, decode: decodes go first. It gets token 2 of 3."
+    assert cell(widget, 4, 2).get_attribute("aria-label") == status_text(widget)
     for key in ("Home", "ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp", "ArrowUp"):
         keyboard.press(key)
-    assert said(widget) == "Step 1: 4 of 4 tokens of the budget are used."
+    assert status_text(widget) == "Step 1: 4 of 4 tokens of the budget are used."
     assert widget.locator("td[tabindex='0']").count() == 1
     notebook.expect("timeline.step", "3")
 
@@ -170,7 +172,7 @@ def test_both_are_accessible_in_both_themes(notebook):
 
 def test_buttons_on_pages_are_heard_in_python(opened):
     widget = opened.find(PAGES)
-    told = widget.locator(".course-pages-told")
+    text = widget.locator(".course-pages-told")
     widget.get_by_role("button", name="fork a").click()
     opened.expect("pages.tables", "{'a': [0, 1], 'b': [0, 1]}")
     active = opened.page.evaluate("window.courseNotebook.content.activeCellIndex")
@@ -180,7 +182,7 @@ def test_buttons_on_pages_are_heard_in_python(opened):
     opened.expect("pages.tables", "{'a': [0, 1], 'b': [0, 2, 3]}")
     assert opened.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
     widget.get_by_role("button", name="back").click()
-    opened.expect("pages.told", repr(told.inner_text()))
+    opened.expect("pages.message", repr(text.inner_text()))
     opened.run("pages.calls = [('append', 'f')]")
     opened.wait(lambda: widget.locator("tbody th:visible").all_inner_texts() == ["f"], "what Python sets shows")
     opened.check_accessible(PAGES)
@@ -228,7 +230,7 @@ def test_somebodys_own_scheduler_needs_python_for_other_settings(alone):
     assert problem.inner_text() == "Unlucky.step raised KeyError: 'B', in step 3."
     page.get_by_role("combobox", name="budget").select_option("8")
     assert problem.inner_text() == "Unlucky has not planned this: that needs Python, in JupyterLab."
-    assert said(page) == "There is no step." and page.locator("td").count() == 0
+    assert status_text(page) == "There is no step." and page.locator("td").count() == 0
     page.get_by_role("combobox", name="scheduler").select_option("static")
     slider(page).fill("8")
     assert problem.inner_text() == "" and place(page) == "8 of 8"
@@ -248,10 +250,11 @@ def test_where_the_kernel_is_gone_it_says_that_it_waits(alone):
 
 
 def test_nothing_moves_between_steps(alone):
-    shown = ServingTimeline(blocks=16)
-    shown.arrivals = "one after another"
-    page, heights = alone(shown), set()
-    for step in range(shown.last + 1):
+    widget = ServingTimeline(blocks=16)
+    widget.arrivals = "one after another"
+    page = alone(widget)
+    heights = set()
+    for step in range(widget.last + 1):
         slider(page).fill(str(step))
         heights.add(page.locator(".course-timeline").bounding_box()["height"])
     assert len(heights) == 1
@@ -259,27 +262,25 @@ def test_nothing_moves_between_steps(alone):
 
 def test_a_narrow_page_holds_it_and_the_present_step_stays_in_view(alone):
     rows = [(f"request {name}", 0, 20, 30) for name in "abcdefgh"]
-    shown = ServingTimeline(requests=rows, budget=8, blocks=64)
-    page = alone(shown)
+    widget = ServingTimeline(requests=rows, budget=8, blocks=64)
+    page = alone(widget)
     page.set_viewport_size({"width": 390, "height": 800})
-    for step in (0, 1, shown.last // 2, shown.last, shown.last // 3):
+    for step in (0, 1, widget.last // 2, widget.last, widget.last // 3):
         slider(page).fill(str(step))
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        box, around = (
-            cell(page, 2, max(0, step - 1)).bounding_box(),
-            page.locator(".course-timeline-scroll").bounding_box(),
-        )
+        box = cell(page, 2, max(0, step - 1)).bounding_box()
+        around = page.locator(".course-timeline-scroll").bounding_box()
         name = page.locator("th[scope=row]").first.bounding_box()
         assert name["x"] + name["width"] <= box["x"] and box["x"] + box["width"] <= around["x"] + around["width"]
 
 
 def blocks(page):
     """Who holds each block that somebody holds, and its tokens."""
-    found = []
+    result = []
     for block in page.locator(".course-pages-block:not([data-held='0'])").all():
         owners = "".join(block.locator(".course-pages-tag").all_inner_texts())
-        found.append((owners, " ".join(block.locator(".course-pages-slot:not(:empty)").all_inner_texts())))
-    return found
+        result.append((owners, " ".join(block.locator(".course-pages-slot:not(:empty)").all_inner_texts())))
+    return result
 
 
 def test_a_shared_block_is_copied_when_one_of_its_holders_writes(alone):
@@ -297,13 +298,13 @@ def test_a_shared_block_is_copied_when_one_of_its_holders_writes(alone):
 def test_what_is_not_possible_has_no_effect_on_pages(alone):
     page = alone(PageTable(6, 1, [("append", name) for name in "abcdef"]))
     page.get_by_role("button", name="append a token to c").click()
-    told = page.locator(".course-pages-told")
-    assert told.inner_text() == "append c: no block is free. Nothing changes."
+    text = page.locator(".course-pages-told")
+    assert text.inner_text() == "append c: no block is free. Nothing changes."
     for name in ("new sequence", "fork a"):
         node = page.get_by_role("button", name=name)
         assert node.get_attribute("aria-disabled") == "true"
         node.dispatch_event("click")
-    assert told.inner_text() == "append c: no block is free. Nothing changes."
+    assert text.inner_text() == "append c: no block is free. Nothing changes."
     page.get_by_role("button", name="free c").click()
     assert page.get_by_role("button", name="new sequence").evaluate("node => node === document.activeElement")
     page.get_by_role("button", name="fork a").click()
@@ -312,12 +313,13 @@ def test_what_is_not_possible_has_no_effect_on_pages(alone):
 
 def test_after_the_most_calls_one_can_only_go_back(alone):
     page = alone(PageTable(4, 4, [*(("append", "a"), ("free", "a")) * 99, ("append", "a")]))
-    append, told = page.get_by_role("button", name="append a token to a"), page.locator(".course-pages-told")
+    append = page.get_by_role("button", name="append a token to a")
+    text = page.locator(".course-pages-told")
     append.click()
-    assert told.inner_text().endswith("These are 200 calls, and no more are possible: go back.")
-    before = told.inner_text()
+    assert text.inner_text().endswith("These are 200 calls, and no more are possible: go back.")
+    before = text.inner_text()
     append.dispatch_event("click")
-    assert told.inner_text() == before and append.get_attribute("aria-disabled") == "true"
+    assert text.inner_text() == before and append.get_attribute("aria-disabled") == "true"
     page.get_by_role("button", name="back").click()
     assert append.get_attribute("aria-disabled") == "false"
 

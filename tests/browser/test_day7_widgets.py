@@ -30,7 +30,8 @@ CELLS = [
     f"trace = TracePlayer({TRACE!r})\ntrace",
     f"spec = SpeculativeStepper(*{ROUND!r})\nspec",
 ]
-TRACED, SPEC = ".course-trace", ".course-spec"
+TRACED = ".course-trace"
+SPEC = ".course-spec"
 SHOWN = {"trace": TRACED, "spec": SPEC}
 every = pytest.mark.parametrize("name", SHOWN)
 
@@ -39,7 +40,7 @@ every = pytest.mark.parametrize("name", SHOWN)
 def notebook(opened):
     """The notebook with both widgets at their start."""
     opened.run("spec.seed, spec.nearness = None, 0.0\ntrace.step = spec.step = 0")
-    opened.wait(lambda: all(slider(opened, shown).input_value() == "0" for shown in SHOWN.values()), "at their start")
+    opened.wait(lambda: all(slider(opened, widget).input_value() == "0" for widget in SHOWN.values()), "at their start")
     opened.wait(lambda: moved(opened).input_value() == "0", "q is as given")
     return opened
 
@@ -64,14 +65,15 @@ def chips(page):
     return [name.replace("\n", " ") for name in page.locator(".course-spec-chip").all_inner_texts()]
 
 
-def seen(page):
+def visible_picture(page):
     """The picture that is shown of a trace."""
     return page.locator(".course-trace-picture:not(.course-trace-unseen)")
 
 
 @every
 def test_buttons_keys_and_slider_step(notebook, name):
-    selector, keyboard = SHOWN[name], notebook.page.keyboard
+    selector = SHOWN[name]
+    keyboard = notebook.page.keyboard
     button(notebook, selector, "step").click()
     notebook.expect(f"{name}.step", "1")
     active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
@@ -112,8 +114,8 @@ def test_a_call_that_is_clicked_is_the_current_one(notebook):
     page.get_by_role("button", name="cache.admit('b', (1,))").focus()
     notebook.page.keyboard.press("Enter")
     notebook.expect("trace.step", "3")
-    said = text(notebook, ".course-trace-told [role=status]")
-    assert said.startswith("✗ Broken promise: “a block has one owner”. At the last call: block 0 was handed")
+    message = text(notebook, ".course-trace-told [role=status]")
+    assert message.startswith("✗ Broken promise: “a block has one owner”. At the last call: block 0 was handed")
     assert page.locator("[aria-current=step]").inner_text().startswith("✗")
 
 
@@ -124,8 +126,8 @@ def test_new_coins_and_a_q_nearer_to_p_are_heard_in_python(notebook):
     button(notebook, SPEC, "New coins").click()
     notebook.expect("spec.seed", "1")
     slider(notebook, SPEC).fill("99")
-    told = notebook.python("spec.told(spec.last)").strip("'\"")
-    notebook.wait(lambda: text(notebook, ".course-spec-told [role=status]") == told, "Python says the same")
+    message = notebook.python("spec.describe(spec.last)").strip("'\"")
+    notebook.wait(lambda: text(notebook, ".course-spec-told [role=status]") == message, "Python says the same")
     button(notebook, SPEC, "As given").click()
     notebook.expect("spec.seed, spec.step", "(None, 0)")
     moved(notebook).focus()
@@ -149,15 +151,15 @@ def test_it_is_accessible_in_both_themes(notebook, name):
 
 def test_blocks_show_owners_text_and_tables_at_each_call(alone):
     page = alone(TracePlayer(TRACE))
-    assert seen(page).locator(".course-trace-free").all_inner_texts() == ["free", "free", "no sequence"]
+    assert visible_picture(page).locator(".course-trace-free").all_inner_texts() == ["free", "free", "no sequence"]
     page.get_by_role("button", name="step").click()
-    assert seen(page).locator(".course-trace-tag").all_inner_texts() == ["a", "a"]
-    assert seen(page).locator("li .course-trace-open").all_inner_texts() == ["0", "1"]
-    assert seen(page).locator(".course-trace-changed").count() == 2
+    assert visible_picture(page).locator(".course-trace-tag").all_inner_texts() == ["a", "a"]
+    assert visible_picture(page).locator("li .course-trace-open").all_inner_texts() == ["0", "1"]
+    assert visible_picture(page).locator(".course-trace-changed").count() == 2
     page.get_by_role("button", name="step").click()
-    assert seen(page).locator("li .course-trace-known").all_inner_texts() == ["0", "1"]
-    assert seen(page).locator("li .course-trace-led").all_inner_texts() == ["", "after 0"]
-    assert seen(page).locator("tbody tr").all_inner_texts() == ["a\t0, 1\t0 1"]
+    assert visible_picture(page).locator("li .course-trace-known").all_inner_texts() == ["0", "1"]
+    assert visible_picture(page).locator("li .course-trace-led").all_inner_texts() == ["", "after 0"]
+    assert visible_picture(page).locator("tbody tr").all_inner_texts() == ["a\t0, 1\t0 1"]
     page.get_by_role("button", name="step").click()
     assert page.locator(".course-trace-caption").inner_text().startswith("before the last call")
 
@@ -165,8 +167,8 @@ def test_blocks_show_owners_text_and_tables_at_each_call(alone):
 def test_a_shared_block_has_a_tag_for_each_owner(alone):
     picture = {"n_blocks": 2, "block_size": 2, "tables": {"a": [0], "b": [0]}, "lengths": {"a": 1, "b": 1}}
     page = alone(TracePlayer({**TRACE, "calls": TRACE["calls"][:1], "pictures": [picture]}))
-    assert seen(page).locator(".course-trace-tag").all_inner_texts() == ["a", "b"]
-    assert seen(page).locator("li .course-trace-slot").all_inner_texts() == ["•", "", "", ""]
+    assert visible_picture(page).locator(".course-trace-tag").all_inner_texts() == ["a", "b"]
+    assert visible_picture(page).locator("li .course-trace-slot").all_inner_texts() == ["•", "", "", ""]
 
 
 def test_requests_have_bars_of_what_is_computed_and_left(alone):
@@ -174,7 +176,7 @@ def test_requests_have_bars_of_what_is_computed_and_left(alone):
 
     def bars(step):
         page.locator(".course-player input").fill(str(step))
-        row = seen(page).locator("tbody tr:first-child")
+        row = visible_picture(page).locator("tbody tr:first-child")
         counts = [row.locator(f".course-trace-{kind}").count() for kind in ("done", "left", "later", "now")]
         return counts, row.locator(".course-trace-words").inner_text()
 
@@ -182,7 +184,10 @@ def test_requests_have_bars_of_what_is_computed_and_left(alone):
     assert bars(2) == ([3, 1, 2, 3], "3 computed, 1 left")
     assert bars(3) == ([3, 1, 2, 0], "3 computed, 1 left")
     assert bars(4) == ([0, 4, 2, 0], "preempted: 3 computed before, 0 now")
-    assert seen(page).locator(".course-trace-head").inner_text() == "1 of 3 blocks in use · budget 3 tokens a step"
+    assert (
+        visible_picture(page).locator(".course-trace-head").inner_text()
+        == "1 of 3 blocks in use · budget 3 tokens a step"
+    )
     gone = {**SCHEDULER, "pictures": [*SCHEDULER["pictures"][:4], {**SCHEDULER["pictures"][4], "requests": {}}]}
     page = alone(TracePlayer(gone))
     assert bars(4) == ([6, 0, 0, 3], "finished")
@@ -197,7 +202,8 @@ def test_without_a_picture_the_calls_stand_alone(alone):
 
 def test_a_round_is_shown_token_by_token(alone):
     page = alone(SpeculativeStepper(*ROUND))
-    step, here = page.get_by_role("button", name="step"), page.locator(".course-spec-marked th")
+    step = page.get_by_role("button", name="step")
+    here = page.locator(".course-spec-marked th")
     assert chips(page) == ["cat drafted", "sat drafted", "the drafted"] and here.count() == 0
     assert page.locator(".course-spec-scale").is_hidden()
     step.click()

@@ -25,7 +25,8 @@ def detail(page):
 def test_a_check_shows_what_was_caught_and_hints_at_what_got_away(opened):
     board = opened.find(HERE)
     assert tiles(opened.page, "kept").count() == 12
-    caught, away = tiles(opened.page, "caught"), tiles(opened.page, "got-away")
+    caught = tiles(opened.page, "caught")
+    away = tiles(opened.page, "got-away")
     assert caught.count() + away.count() == 32 and caught.count() > 1 < away.count()
     caught.first.click()
     opened.wait(lambda: ", caught: " in detail(opened.page).inner_text(), "what was wrong is told")

@@ -26,9 +26,10 @@ def test_pages_of_feedback_are_clean(chromium, tmp_path, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
     context = chromium.new_context(color_scheme=scheme, viewport={"width": 400, "height": 800}, offline=True)
-    page, heard = context.new_page(), []
-    page.on("console", lambda message: heard.append(message.text))
-    page.on("request", lambda request: None if request.url.startswith("file:") else heard.append(request.url))
+    page = context.new_page()
+    recorded = []
+    page.on("console", lambda message: recorded.append(message.text))
+    page.on("request", lambda request: None if request.url.startswith("file:") else recorded.append(request.url))
     try:
         for one in submissions():
             page.goto(write_feedback(one, COURSE, tmp_path).as_uri())
@@ -39,7 +40,7 @@ def test_pages_of_feedback_are_clean(chromium, tmp_path, scheme):
             assert page.title().startswith("Day 1")
             background = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(22, 22, 22)")
-            assert heard == []
+            assert recorded == []
             response = Axe().run(page).response
             assert response["passes"]
             assert [f"{v['id']}: {node['html'][:200]}" for v in response["violations"] for node in v["nodes"]] == []

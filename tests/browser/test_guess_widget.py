@@ -17,7 +17,10 @@ CELLS = [
     "choice = Guess.choice(2, 'c', 'Which?', choices=['a', 'b', 'c'], truth='b', why='b it is.', root=root)\nchoice",
     "summary = Guesses(2, root=root)\nsummary",
 ]
-NUMBER, CURVE, CHOICE, SUMMARY = 1, 2, 3, 4
+NUMBER = 1
+CURVE = 2
+CHOICE = 3
+SUMMARY = 4
 PLOT = "svg.course-guess-plot"
 
 
@@ -43,13 +46,14 @@ def button(notebook, cell, name="Guess"):
     return notebook.output(cell).get_by_role("button", name=name, exact=True)
 
 
-def told(notebook, cell):
+def verdict_text(notebook, cell):
     return notebook.output(cell).locator(".course-guess-told").inner_text()
 
 
 def stroke(page, box, heights, steps=12):
     """A stroke over a plot from its left to its right, through these shares of its height."""
-    left, wide = box["x"] + 52, box["width"] - 66
+    left = box["x"] + 52
+    wide = box["width"] - 66
     places = [(left + wide * i / (len(heights) - 1), box["y"] + box["height"] * h) for i, h in enumerate(heights)]
     page.mouse.move(*places[0])
     page.mouse.down()
@@ -60,14 +64,14 @@ def stroke(page, box, heights, steps=12):
 
 def test_what_the_next_cell_shows_is_veiled_until_there_is_a_guess_or_one_asks_for_it(lab):
     with lab.open_cells([CELLS[0], CELLS[NUMBER], CELLS[CHOICE], "print(0.8)", "print('after')"]) as notebook:
-        shown = notebook.find(".jp-CodeCell").nth(3).locator(".jp-Cell-outputWrapper")
+        widget = notebook.find(".jp-CodeCell").nth(3).locator(".jp-Cell-outputWrapper")
 
         def veils():
-            return shown.get_attribute("data-course-veils"), shown.evaluate("node => node.inert")
+            return widget.get_attribute("data-course-veils"), widget.evaluate("node => node.inert")
 
         notebook.wait(lambda: veils() == ("2", True), "both guesses veil it")
         assert notebook.find("[data-course-veils]").count() == 1
-        assert "blur" in shown.evaluate("node => getComputedStyle(node).filter")
+        assert "blur" in widget.evaluate("node => getComputedStyle(node).filter")
         button(notebook, 2, "Show without a guess").click()
         notebook.wait(lambda: veils() == ("1", True), "one veil is lifted")
         notebook.output(1).get_by_role("textbox").fill("0.2")
@@ -96,21 +100,21 @@ def test_a_number_is_moved_taken_and_kept(fresh):
     assert slider.get_attribute("aria-valuetext") == "0.495"
     assert fresh.output(NUMBER).get_by_role("textbox").input_value() == "0.495"
     button(fresh, NUMBER).click()
-    fresh.wait(lambda: "Computed: 0.8." in told(fresh, NUMBER), "the truth is shown")
-    assert told(fresh, NUMBER) == "Computed: 0.8. Your guess is too low by 31% of the range.\nIt was measured."
+    fresh.wait(lambda: "Computed: 0.8." in verdict_text(fresh, NUMBER), "the truth is shown")
+    assert verdict_text(fresh, NUMBER) == "Computed: 0.8. Your guess is too low by 31% of the range.\nIt was measured."
     fresh.expect("read(2, root)['n'].first", "(0.495,)")
-    kept = fresh.output(NUMBER).locator(".course-guess-kept")
-    fresh.wait(lambda: kept.inner_text() == "Kept in guesses/day2.json on this machine.", "the page says where")
+    stored = fresh.output(NUMBER).locator(".course-guess-kept")
+    fresh.wait(lambda: stored.inner_text() == "Kept in guesses/day2.json on this machine.", "the page says where")
 
 
 def test_a_number_is_typed_and_what_is_none_is_told(fresh):
     field = fresh.output(NUMBER).get_by_role("textbox")
     field.focus()
     active = fresh.page.evaluate("window.courseNotebook.content.activeCellIndex")
-    for text, said in (("dd", "is no number"), ("7", "The range is from 0 to 1."), ("0,5", "is no number")):
+    for text, message in (("dd", "is no number"), ("7", "The range is from 0 to 1."), ("0,5", "is no number")):
         field.fill(text)
         field.press("Enter")
-        assert said in fresh.output(NUMBER).locator(".course-guess-wrong").inner_text()
+        assert message in fresh.output(NUMBER).locator(".course-guess-wrong").inner_text()
         assert fresh.find(".course-guess-shown").count() == 0
     wrong = fresh.output(NUMBER).locator(".course-guess-wrong")
     for text, is_said in (("2^-19", True), ("1e-", False), ("1e-4", False), ("−.", False), ("half", True)):
@@ -118,7 +122,7 @@ def test_a_number_is_typed_and_what_is_none_is_told(fresh):
         assert ("give one such as 0.5, 1200, 0.0001 or 1e-4" in wrong.inner_text()) == is_said, text
     field.fill("0.81")
     field.press("Enter")
-    fresh.wait(lambda: "near: within 2% of the range" in told(fresh, NUMBER), "the guess is judged")
+    fresh.wait(lambda: "near: within 2% of the range" in verdict_text(fresh, NUMBER), "the guess is judged")
     assert fresh.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
 
 
@@ -126,11 +130,11 @@ def test_guessing_again_hides_the_truth_and_the_first_guess_counts(fresh):
     fresh.output(NUMBER).get_by_role("textbox").fill("0.2")
     button(fresh, NUMBER).click()
     button(fresh, NUMBER, "Guess again").click()
-    fresh.wait(lambda: told(fresh, NUMBER) == "", "the truth is hidden")
+    fresh.wait(lambda: verdict_text(fresh, NUMBER) == "", "the truth is hidden")
     fresh.output(NUMBER).get_by_role("textbox").fill("0.7")
     button(fresh, NUMBER).click()
     first = "Your first guess counts. It was too low by 60% of the range."
-    fresh.wait(lambda: first in told(fresh, NUMBER), "the first guess counts")
+    fresh.wait(lambda: first in verdict_text(fresh, NUMBER), "the first guess counts")
     fresh.expect("[(k.first, k.last, k.count) for k in read(2, root).values()]", "[((0.2,), (0.7,), 2)]")
 
 
@@ -144,7 +148,7 @@ def test_a_curve_is_drawn_with_the_mouse_and_sent_when_the_button_is_released(fr
     drawn = eval(fresh.python("curve.draft"))
     assert all(before < after for before, after in itertools.pairwise(drawn)) and drawn[0] < 0.1 and drawn[-1] > 0.9
     button(fresh, CURVE).click()
-    fresh.wait(lambda: "of the range away in the mean" in told(fresh, CURVE), "the curve is judged")
+    fresh.wait(lambda: "of the range away in the mean" in verdict_text(fresh, CURVE), "the curve is judged")
     assert fresh.output(CURVE).locator(".course-guess-truth .course-guess-path").first.is_visible()
     motion = "node => getComputedStyle(node).animationName"
     assert fresh.output(CURVE).locator("g.course-guess-truth").evaluate(motion) == "none", (
@@ -170,8 +174,8 @@ def test_points_move_by_keys_and_say_place_and_value(fresh):
     assert points.nth(0).get_attribute("aria-valuetext") == "4: nothing yet"
     for key in ("ArrowUp", "Shift+ArrowDown", "ArrowRight", "Shift+ArrowUp", "ArrowRight", "Enter"):
         fresh.page.keyboard.press(key)
-    said = [points.nth(place).get_attribute("aria-valuetext") for place in range(4)]
-    assert said == ["4: 0.41", "16: 0.6", "64: 0.5", "256: nothing yet"]
+    message = [points.nth(place).get_attribute("aria-valuetext") for place in range(4)]
+    assert message == ["4: 0.41", "16: 0.6", "64: 0.5", "256: nothing yet"]
     assert "1 place left." in fresh.output(CURVE).inner_text()
     button(fresh, CURVE).press("Enter")
     assert points.nth(2).evaluate("point => point === document.activeElement"), "a guess with open places is not taken"
@@ -184,9 +188,9 @@ def test_points_move_by_keys_and_say_place_and_value(fresh):
 def test_a_choice_is_taken_at_the_button_and_the_right_one_is_shown(fresh):
     radios = fresh.output(CHOICE).get_by_role("radio")
     radios.nth(0).check()
-    assert told(fresh, CHOICE) == ""
+    assert verdict_text(fresh, CHOICE) == ""
     button(fresh, CHOICE).click()
-    fresh.wait(lambda: told(fresh, CHOICE) == "Your guess is not right.\nb it is.", "the choice is judged")
+    fresh.wait(lambda: verdict_text(fresh, CHOICE) == "Your guess is not right.\nb it is.", "the choice is judged")
     rows = fresh.output(CHOICE).locator(".course-guess-choice")
     assert [rows.nth(place).get_attribute("data-verdict") for place in range(3)] == ["wrong", "right", ""]
 
@@ -195,9 +199,9 @@ def test_the_summary_follows_the_guesses(fresh):
     fresh.wait(lambda: "No guess yet." in fresh.output(SUMMARY).inner_text(), "there is no guess")
     fresh.output(CHOICE).get_by_role("radio").nth(1).check()
     button(fresh, CHOICE).click()
-    said = fresh.output(SUMMARY)
-    fresh.wait(lambda: "1 of 1 choice right." in said.inner_text(), "the choice is counted")
-    assert "b; computed b: right" in said.inner_text()
+    message = fresh.output(SUMMARY)
+    fresh.wait(lambda: "1 of 1 choice right." in message.inner_text(), "the choice is counted")
+    assert "b; computed b: right" in message.inner_text()
 
 
 def test_no_axe_violations_before_and_after_the_guess(fresh):
@@ -225,8 +229,8 @@ def test_a_page_without_a_kernel_says_what_python_says(alone, tmp_path, name):
         page = alone(widget)
         page.get_by_role("textbox").fill(str(guess))
         page.get_by_role("button", name="Guess", exact=True).click()
-        said = page.locator(".course-guess-told").inner_text()
-        assert said.endswith(f"Your guess is {judge(widget.asked, [guess]).told}.")
+        message = page.locator(".course-guess-told").inner_text()
+        assert message.endswith(f"Your guess is {judge(widget.asked, [guess]).told}.")
     assert not list(tmp_path.rglob("*.json")), "a page keeps guesses in the browser alone"
 
 

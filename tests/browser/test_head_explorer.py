@@ -38,14 +38,15 @@ def notebook(opened):
 
 
 def test_enter_lets_python_read_a_sentence_and_what_is_wrong_with_it_is_said(notebook):
-    field, said = notebook.find(".course-explorer-form input"), notebook.find(".course-explorer-said")
+    field = notebook.find(".course-explorer-form input")
+    message = notebook.find(".course-explorer-said")
     field.fill("to be or not")
     notebook.page.keyboard.press("Enter")
     notebook.wait(lambda: notebook.find(".course-explorer-word").count() == 12, "twelve letters are shown")
-    assert notebook.python("(w.query, w.tokens[-1])") == "(11, 't')" and said.inner_text() == ""
+    assert notebook.python("(w.query, w.tokens[-1])") == "(11, 't')" and message.inner_text() == ""
     field.fill("a" * 30)
     notebook.find(".course-explorer-form button").click()
-    notebook.wait(lambda: "30 tokens long: at most 24 fit" in said.inner_text(), "it is said to be too long")
+    notebook.wait(lambda: "30 tokens long: at most 24 fit" in message.inner_text(), "it is said to be too long")
     assert notebook.find(".course-explorer-word").count() == 12
 
 
@@ -86,23 +87,26 @@ def test_nothing_went_wrong_on_the_way(notebook):
 
 @pytest.mark.parametrize("measure", ["pair", "before", "first", "itself", "again"])
 def test_a_page_sorts_heads_as_python_does(alone, measure):
-    shown = HeadExplorer("abcab abc", model=of_letters())
-    shown.query, shown.key, shown.measure = 6, 3, measure
-    page = alone(shown)
+    widget = HeadExplorer("abcab abc", model=of_letters())
+    widget.query = 6
+    widget.key = 3
+    widget.measure = measure
+    page = alone(widget)
     assert page.locator(LINE).all_inner_texts() == [
-        f"{head_name(*head)}\n{short(share)}" for head, share in shown.ranked()
+        f"{head_name(*head)}\n{short(share)}" for head, share in widget.ranked()
     ]
     assert page.locator("select").input_value() == measure
 
 
 def test_the_map_has_every_head_of_the_model_and_marks_the_place_of_the_one_shown(alone):
-    shown = HeadExplorer()
-    page = alone(shown)
-    buttons, pressed = page.locator(".course-explorer-head"), page.locator(".course-explorer-head[aria-pressed=true]")
+    widget = HeadExplorer()
+    page = alone(widget)
+    buttons = page.locator(".course-explorer-head")
+    pressed = page.locator(".course-explorer-head[aria-pressed=true]")
     assert buttons.count() == 270 and page.locator(".course-heads tbody tr").count() == 30
-    assert pressed.get_attribute("aria-label") == f"{head_name(*shown.head)}: {short(shown.shares()[shown.head])}"
+    assert pressed.get_attribute("aria-label") == f"{head_name(*widget.head)}: {short(widget.shares()[widget.head])}"
     page.locator(LINE).nth(5).click()
-    layer, head = shown.ranked()[5][0]
+    layer, head = widget.ranked()[5][0]
     assert pressed.get_attribute("aria-label").startswith(f"{head_name(layer, head)}:")
     assert page.locator(".course-heads :is(.course-explorer-here th, th.course-explorer-here)").all_inner_texts() == [
         str(head),
@@ -112,15 +116,15 @@ def test_the_map_has_every_head_of_the_model_and_marks_the_place_of_the_one_show
 
 
 def test_arrows_go_from_the_query_to_its_keys_as_thick_as_the_weights(alone):
-    shown = HeadExplorer(HeadExplorer.recorded()[1])
-    page = alone(shown)
+    widget = HeadExplorer(HeadExplorer.recorded()[1])
+    page = alone(widget)
     for width in (1000, 300):  # in a line, and in a column
         page.set_viewport_size({"width": width, "height": 900})
         page.get_by_role("radio", name="9 were").click()
         upright = page.locator(".course-explorer-upright").count()
         assert upright == (width == 300)
         paths = page.locator(".course-explorer-arcs path[stroke-width]")
-        row = shown.weights[(*shown.head, 9)]
+        row = widget.weights[(*widget.head, 9)]
         assert [float(path.get_attribute("stroke-width")) for path in paths.all()] == pytest.approx(
             [1 + 8 * weight for weight in row if weight >= 5 / 255]
         )
@@ -163,8 +167,8 @@ def test_a_page_shows_the_sentences_that_ask_about_it_from_it(alone):
         page.get_by_role("button", name=text, exact=True).click()
         chosen = page.locator(".course-explorer-word[aria-checked=true]").get_attribute("aria-label")
         assert chosen.split()[1] == ("it" if "because it" in text else text.rstrip(".").split()[-1])
-        told = page.locator(".course-explorer-told").inner_text()
-        assert "because it" not in text or "looks most at 1 “animal”" in told
+        message = page.locator(".course-explorer-told").inner_text()
+        assert "because it" not in text or "looks most at 1 “animal”" in message
 
 
 def test_the_field_says_that_it_waits_where_the_kernel_is_gone(alone):

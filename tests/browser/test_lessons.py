@@ -81,8 +81,8 @@ def test_a_notebook_is_marked_as_changed_by_a_change_and_not_by_being_opened(lab
     with lab.open_file(LESSONS[name], [0]) as notebook:
         notebook.reopen()
         model = "window.courseNotebook.context.model"
-        told = f"{model}.getMetadata('language_info').version !== undefined"
-        notebook.wait(lambda: notebook.page.evaluate(told), "JupyterLab writes which Python the kernel is")
+        has_version = f"{model}.getMetadata('language_info').version !== undefined"
+        notebook.wait(lambda: notebook.page.evaluate(has_version), "JupyterLab writes which Python the kernel is")
         assert not notebook.page.evaluate(f"{model}.dirty")
         notebook.page.evaluate(f"{model}.cells.get(0).sharedModel.setSource('Mine.')")
         assert notebook.page.evaluate(f"{model}.dirty")
@@ -111,10 +111,10 @@ def test_a_page_that_was_saved_stays_live_and_saves_again(lab):
     cells = ["heatmap = AttentionHeatmap([[0.5, 0.5]] * 2, ['a', 'b'])\nheatmap", "ipywidgets.IntSlider()"]
     with lab.open_cells([made, *cells]) as notebook:
         row = notebook.find(".course-heatmap-side")
-        for shown in ("0", "1"):
+        for number in ("0", "1"):
             saved = notebook.save()
-            notebook.run(f"heatmap.row = {shown}")
-            notebook.wait(lambda shown=shown: row.get_attribute("data-row") == shown, "the widget still hears Python")
+            notebook.run(f"heatmap.row = {number}")
+            notebook.wait(lambda number=number: row.get_attribute("data-row") == number, "the widget hears Python")
         _, (heatmap,), (slider,) = [cell.outputs for cell in saved.cells]
         assert set(heatmap.data) == {"text/plain", "image/png"}
         assert VIEW in slider.data, "without a picture the name is all there is"
@@ -147,8 +147,8 @@ def test_a_picture_keeps_what_jupyterlab_gives_it_with_an_alt_text_and_without(l
     image = (
         "from IPython.display import Image\nimport base64\nImage(base64.b64decode(pixel['image/png']), alt='A pixel')"
     )
-    shown = [f"display(pixel, raw=True, metadata={one})" for one in metadata]
-    with lab.open_cells([pixel, *shown, figure, image]) as notebook:
+    calls = [f"display(pixel, raw=True, metadata={one})" for one in metadata]
+    with lab.open_cells([pixel, *calls, figure, image]) as notebook:
         plain, described = (notebook.output(place).locator(".jp-RenderedImage img") for place in (1, 2))
         assert described.get_attribute("alt") == "A pixel"
         assert plain.get_attribute("alt") is None

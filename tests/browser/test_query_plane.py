@@ -26,15 +26,17 @@ def notebook(opened):
     for name, selector in (("plane", PLANE), ("theirs", THEIRS)):
         text = f"'({{:.2f}}, {{:.2f}})'.format(*{name}.query).replace('-', '−')"
         opened.wait(
-            lambda text=text, selector=selector: eval(opened.python(text)) in said(opened, selector), "it rests"
+            lambda text=text, selector=selector: eval(opened.python(text)) in status_text(opened, selector), "it rests"
         )
     opened.run("plane.query = theirs.query = [1, 0.5]")
     for selector in (PLANE, THEIRS):
-        opened.wait(lambda selector=selector: "(1.00, 0.50)" in said(opened, selector), "the query is at its start")
+        opened.wait(
+            lambda selector=selector: "(1.00, 0.50)" in status_text(opened, selector), "the query is at its start"
+        )
     return opened
 
 
-def said(notebook, selector=PLANE):
+def status_text(notebook, selector=PLANE):
     return notebook.find(selector).locator(".course-plane-said").first.inner_text()
 
 
@@ -61,42 +63,45 @@ def numbers(node):
 
 
 def test_the_mouse_drags_the_tip_and_python_hears_of_it(notebook):
-    plane, mouse = notebook.find(PLANE), notebook.page.mouse
+    plane = notebook.find(PLANE)
+    mouse = notebook.page.mouse
     plane.scroll_into_view_if_needed()
     x, y = middle(handle(plane))
     mouse.move(x + 4, y + 3)  # beside the tip: it does not jump
     mouse.down()
     mouse.move(x + 4 + unit(plane), y + 3 - unit(plane), steps=5)
     mouse.up()
-    assert said(notebook).startswith("q = (2.00, 1.50)")
+    assert status_text(notebook).startswith("q = (2.00, 1.50)")
     notebook.expect("[round(part, 2) for part in plane.query]", "[2.0, 1.5]")
     assert numbers(plane) == pytest.approx(eval(notebook.python("plane.weights.round(2).tolist()")))
     mouse.move(x, y)
-    assert said(notebook).startswith("q = (2.00, 1.50)")
+    assert status_text(notebook).startswith("q = (2.00, 1.50)")
 
 
 def test_a_click_brings_the_query_and_holds_it(notebook):
-    plane, mouse = notebook.find(PLANE), notebook.page.mouse
+    plane = notebook.find(PLANE)
+    mouse = notebook.page.mouse
     plane.scroll_into_view_if_needed()
     x, y = middle(plane.locator(".course-plane-queries svg"))
     mouse.move(x - unit(plane), y)
     mouse.down()
-    assert said(notebook).startswith("q = (−1.00, 0.00)")
+    assert status_text(notebook).startswith("q = (−1.00, 0.00)")
     mouse.move(x - 2 * unit(plane), y + unit(plane))
     mouse.up()
-    assert said(notebook).startswith("q = (−2.00, −1.00)")
+    assert status_text(notebook).startswith("q = (−2.00, −1.00)")
 
 
 def test_arrow_keys_move_the_query_and_plus_and_minus_stretch_it(notebook):
-    plane, keyboard = notebook.find(PLANE), notebook.page.keyboard
+    plane = notebook.find(PLANE)
+    keyboard = notebook.page.keyboard
     active = notebook.page.evaluate("window.courseNotebook.content.activeCellIndex")
     handle(plane).focus()
-    for key, shown in (
+    for key, coordinates in (
         ("ArrowRight", "(1.10, 0.50)"), ("ArrowUp", "(1.10, 0.60)"), ("Shift+ArrowLeft", "(0.60, 0.60)"),
         ("ArrowDown", "(0.60, 0.50)"), ("+", "(0.68, 0.56)"), ("-", "(0.60, 0.50)"),
     ):  # fmt: skip
         keyboard.press(key)
-        assert f"q = {shown}" in said(notebook), key
+        assert f"q = {coordinates}" in status_text(notebook), key
     assert handle(plane).get_attribute("aria-valuetext") == "(0.60, 0.50), length 0.78"
     assert notebook.page.evaluate("window.courseNotebook.content.activeCellIndex") == active
     notebook.expect("np.round(plane.query, 2).tolist()", "[0.6, 0.5]")
@@ -105,12 +110,12 @@ def test_arrow_keys_move_the_query_and_plus_and_minus_stretch_it(notebook):
 def test_sliders_change_the_length_or_the_direction_alone(notebook):
     plane = notebook.find(PLANE)
     plane.get_by_role("slider", name="length of the query").fill("50")
-    assert said(notebook) == "q = (2.68, 1.34), length 3.00"
+    assert status_text(notebook) == "q = (2.68, 1.34), length 3.00"
     plane.get_by_role("slider", name="direction").fill("270")
-    assert said(notebook) == "q = (0.00, 3.00), length 3.00"
+    assert status_text(notebook) == "q = (0.00, 3.00), length 3.00"
     plane.get_by_role("slider", name="length of the query").fill("0")
     plane.get_by_role("slider", name="length of the query").fill("100")
-    assert said(notebook) == "q = (0.00, 6.00), length 6.00, beyond the edge"
+    assert status_text(notebook) == "q = (0.00, 6.00), length 6.00, beyond the edge"
 
 
 def test_a_longer_query_is_sharper_and_one_of_length_zero_takes_the_mean(notebook):
@@ -125,7 +130,7 @@ def test_a_longer_query_is_sharper_and_one_of_length_zero_takes_the_mean(noteboo
     assert numbers(plane) == [0.33] * 3 and "the output is the mean of the values" in plane.inner_text()
     assert button(notebook, "twice as long").get_attribute("aria-disabled") == "true"
     button(notebook, "as at first").click()
-    assert said(notebook).startswith("q = (1.00, 0.50)")
+    assert status_text(notebook).startswith("q = (1.00, 0.50)")
     notebook.expect("plane.query", "[1.0, 0.5]")
 
 
@@ -133,7 +138,7 @@ def test_a_query_set_in_python_shows_and_moves_nothing_else(notebook):
     plane = notebook.find(PLANE)
     before = plane.bounding_box()
     notebook.run("plane.query = [-1, 2]")
-    notebook.wait(lambda: "(−1.00, 2.00)" in said(notebook), "the query shows")
+    notebook.wait(lambda: "(−1.00, 2.00)" in status_text(notebook), "the query shows")
     assert plane.bounding_box() == before
 
 
@@ -146,7 +151,8 @@ def test_weights_and_output_are_said_once_the_query_rests(notebook):
 
 def test_a_function_is_asked_for_each_query_and_compared(notebook):
     theirs = notebook.find(THEIRS)
-    compared, mark = theirs.locator(".course-plane-compared"), theirs.locator(".course-plane-ring")
+    compared = theirs.locator(".course-plane-compared")
+    mark = theirs.locator(".course-plane-ring")
     assert "unscaled differs: its weight of “parcel” is 0.55" in compared.inner_text() and mark.is_visible()
     button(notebook, "zero", THEIRS).click()
     notebook.wait(lambda: "unscaled agrees" in compared.inner_text(), "at 0 the scale does not matter")
@@ -236,7 +242,8 @@ def test_a_finger_drags_the_tip_and_scrolls_beside_it(chromium, tmp_path, width)
     context = chromium.new_context(viewport={"width": width, "height": 700}, has_touch=True, is_mobile=True)
     page = context.new_page()
     page.goto(file.as_uri())
-    plane, finger = page.locator(".course-plane"), context.new_cdp_session(page)
+    plane = page.locator(".course-plane")
+    finger = context.new_cdp_session(page)
     plane.wait_for()
 
     def drag(x, y, dx, dy):
@@ -250,14 +257,14 @@ def test_a_finger_drags_the_tip_and_scrolls_beside_it(chromium, tmp_path, width)
             points = [] if kind == "touchEnd" else [{"x": x + share * dx, "y": y + share * dy}]
             finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
-    said = page.locator(".course-plane-said").first
+    status_text = page.locator(".course-plane-said").first
     drag(*middle(handle(plane)), unit(plane), -unit(plane))
-    assert said.inner_text().startswith("q = (2.00, 1.50)") and page.evaluate("scrollY") == 0
+    assert status_text.inner_text().startswith("q = (2.00, 1.50)") and page.evaluate("scrollY") == 0
     x, y = middle(plane.locator(".course-plane-queries svg"))
     page.touchscreen.tap(x - unit(plane), y)
     page.wait_for_function("document.querySelector('.course-plane-said').textContent.startsWith('q = (−1.00, 0.00)')")
     drag(x, y + 2 * unit(plane), 0, -150)
     page.wait_for_function("scrollY > 50")
-    assert said.inner_text().startswith("q = (−1.00, 0.00)")
+    assert status_text.inner_text().startswith("q = (−1.00, 0.00)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     context.close()

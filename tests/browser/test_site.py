@@ -37,7 +37,8 @@ def site(tmp_path_factory):
 @pytest.fixture
 def opened(chromium, site):
     """`opened(name, mode)` is a page of the site. At the end nothing went wrong on it, and it asked for no more."""
-    contexts, heard = [], []
+    contexts = []
+    recorded = []
 
     def opened(name, mode="light"):
         scheme, width = MODES[mode]
@@ -45,16 +46,16 @@ def opened(chromium, site):
                                        reduced_motion="reduce")  # fmt: skip
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: heard.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: heard.append(str(error)))
-        page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else heard.append(r.url))
+        page.on("console", lambda message: recorded.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: recorded.append(str(error)))
+        page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else recorded.append(r.url))
         page.goto((site / f"{name}.html").as_uri())
         return page
 
     yield opened
     for context in contexts:
         context.close()
-    assert heard == []
+    assert recorded == []
 
 
 def woken(page, key):
@@ -118,8 +119,8 @@ def faults(page, rules=()):
     for place in page.locator(".course-alive").all()[:4]:
         woken(page, place.get_attribute("id"))
     options = AXE | ({"runOnly": list(rules)} if rules else {})
-    found = Axe().run(page, {"exclude": [["math"]]}, options).response["violations"]
-    wrong = [(each["id"], node["html"]) for each in found for node in each["nodes"]]
+    result = Axe().run(page, {"exclude": [["math"]]}, options).response["violations"]
+    wrong = [(each["id"], node["html"]) for each in result for node in each["nodes"]]
     # axe reads no MathML, so it is left out; a heading that is a formula alone seems empty then
     return [f"{rule}: {code[:200]}" for rule, code in wrong if not (rule == "empty-table-header" and "<math" in code)]
 
@@ -138,7 +139,7 @@ def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(opened, si
         assert wide[0] <= wide[1], f"{name} is wider than the window"
 
 
-def found_for(opened, query, mode="light"):
+def search_results(opened, query, mode="light"):
     """What a search lists: a title, the page, the excerpt and the address of each."""
     page = opened("search", mode)
     page.goto(f"{page.url}?q={query}")
@@ -152,38 +153,38 @@ def found_for(opened, query, mode="light"):
     ("query", "term"), [("causal+mask", "causal mask"), ("softmax", "softmax"), ("KV+cache", "KV cache")]
 )
 def test_a_search_lists_terms_and_sections_by_their_titles_without_a_network(opened, query, term):
-    page, found = found_for(opened, query)
-    assert found[0][0] == term and found[0][1] == "Glossary"
-    assert found[0][3].endswith(f"/glossary.html#term-{term.replace(' ', '-')}")
-    assert sum("notebooks/day" in place[3] for place in found) >= 4
-    assert "Glossary" not in {title for title, *_ in found}
-    assert all(len(excerpt) > 20 for _, _, excerpt, _ in found)
+    page, result = search_results(opened, query)
+    assert result[0][0] == term and result[0][1] == "Glossary"
+    assert result[0][3].endswith(f"/glossary.html#term-{term.replace(' ', '-')}")
+    assert sum("notebooks/day" in place[3] for place in result) >= 4
+    assert "Glossary" not in {title for title, *_ in result}
+    assert all(len(excerpt) > 20 for _, _, excerpt, _ in result)
     assert Axe().run(page, options=AXE).response["violations"] == []
     page.locator("#search-results a").first.click()
     assert page.url.endswith(f"#term-{term.replace(' ', '-')}")
 
 
 def test_a_search_leads_to_a_section_and_says_when_nothing_is_found(opened):
-    _, found = found_for(opened, "residual+stream")
-    assert any("day4_multi_head.html#" in address for *_, address in found)
-    page, found = found_for(opened, "zeppelin")
-    assert found == [] and "No section has all of these words." in page.locator("#search-results").inner_text()
+    _, result = search_results(opened, "residual+stream")
+    assert any("day4_multi_head.html#" in address for *_, address in result)
+    page, result = search_results(opened, "zeppelin")
+    assert result == [] and "No section has all of these words." in page.locator("#search-results").inner_text()
 
 
 def test_a_result_has_its_formulas_set_and_a_section_without_words_tells_its_first_part(opened):
-    page, found = found_for(opened, "online+softmax")
+    page, result = search_results(opened, "online+softmax")
     assert page.locator("#search-results li:first-child p math msup").count() >= 2
     assert [
-        excerpt for title, of, excerpt, _ in found if title == "2. Online softmax" and of == "Day 6: FlashAttention"
+        excerpt for title, of, excerpt, _ in result if title == "2. Online softmax" and of == "Day 6: FlashAttention"
     ]
-    page, found = found_for(opened, "all+heads+at+once")
-    said = next(excerpt for title, _, excerpt, _ in found if title == "2. All heads at once")
-    assert len(said) > 20
+    page, result = search_results(opened, "all+heads+at+once")
+    message = next(excerpt for title, _, excerpt, _ in result if title == "2. All heads at once")
+    assert len(message) > 20
     assert "\u2063" not in page.locator("#search-results").inner_text()
 
 
 def test_a_formula_among_the_results_that_is_wider_than_a_phone_scrolls_by_itself(opened):
-    page, _ = found_for(opened, "softmax", "phone")
+    page, _ = search_results(opened, "softmax", "phone")
     assert page.locator("#search-results mark.formula.course-wide[tabindex='0']").count() > 0
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
@@ -193,7 +194,8 @@ def test_a_search_suggests_titles_while_one_types_and_keys_choose_among_them(ope
     page = opened("notebooks/day1_attention_by_hand", mode)
     page.wait_for_load_state()
     page.keyboard.press("Control+k")
-    field, options = page.get_by_role("combobox", name="Search..."), page.get_by_role("option")
+    field = page.get_by_role("combobox", name="Search...")
+    options = page.get_by_role("option")
     page.locator("#pst-search-dialog input").fill("causal ma")
     options.first.wait_for()
     assert options.first.inner_text().startswith("causal mask") and 1 < options.count() <= 8
@@ -230,45 +232,47 @@ def test_without_a_choice_enter_searches_for_what_was_typed(opened):
 def test_a_term_tells_its_meaning_under_the_mouse_and_at_the_focus(opened, mode):
     page = opened("notebooks/day1_attention_by_hand", mode)
     term = page.locator("a.course-term", has_text="softmax").first
-    told = page.locator(f"#{term.get_attribute('aria-describedby')}")
-    assert told.is_hidden() and told.text_content().startswith("The step from scores to weights")
+    text = page.locator(f"#{term.get_attribute('aria-describedby')}")
+    assert text.is_hidden() and text.text_content().startswith("The step from scores to weights")
     term.hover()
-    told.wait_for()
+    text.wait_for()
     page.keyboard.press("Escape")
-    assert told.is_hidden()
+    assert text.is_hidden()
     page.mouse.move(0, 0)
     page.keyboard.press("Tab")  # from here on the focus is seen
     term.focus()
-    told.wait_for()
-    told.locator("math").first.wait_for()
-    assert told.get_attribute("aria-label").startswith("The step from scores to weights: e to each score")
-    box, width = told.bounding_box(), page.viewport_size["width"]
+    text.wait_for()
+    text.locator("math").first.wait_for()
+    assert text.get_attribute("aria-label").startswith("The step from scores to weights: e to each score")
+    box = text.bounding_box()
+    width = page.viewport_size["width"]
     assert box["x"] >= 0 and box["x"] + box["width"] <= width
     assert Axe().run(page, options=AXE).response["violations"] == []
     page.keyboard.press("Tab")
-    told.wait_for(state="hidden")
+    text.wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("mode", ["light", "dark", "phone"])
 def test_a_card_is_turned_by_a_click_and_by_enter_and_shows_one_side(opened, mode):
     page = opened("cards", mode)
-    card, said = page.locator(".course-flash-card"), page.locator(".course-flash [role=status]")
+    card = page.locator(".course-flash-card")
+    message = page.locator(".course-flash [role=status]")
     front, back = card.locator("> div").all()
     front.wait_for()
     asked = front.inner_text()
-    assert asked and back.is_hidden() and said.inner_text().startswith("Card 1 of ")
+    assert asked and back.is_hidden() and message.inner_text().startswith("Card 1 of ")
     card.click()
-    assert back.is_visible() and front.is_hidden() and said.inner_text().startswith("Answer 1 of ")
+    assert back.is_visible() and front.is_hidden() and message.inner_text().startswith("Answer 1 of ")
     assert Axe().run(page, {"include": [[".course-flash"]], "exclude": [["math"]]}, AXE).response["violations"] == []
     card.press("Enter")
     assert front.is_visible() and front.inner_text() == asked
     card.press("Enter")
     page.get_by_role("button", name="next").click()  # the next card lies with its question up
-    assert front.is_visible() and said.inner_text().startswith("Card 2 of ") and front.inner_text() != asked
+    assert front.is_visible() and message.inner_text().startswith("Card 2 of ") and front.inner_text() != asked
     card.press("ArrowLeft")
     page.get_by_role("button", name="previous").click()
-    last = int(said.inner_text().split()[3].strip(","))
-    assert said.inner_text().startswith(f"Card {last} of {last}")
+    last = int(message.inner_text().split()[3].strip(","))
+    assert message.inner_text().startswith(f"Card {last} of {last}")
     of_one_day = front.inner_text()
     page.get_by_label("Cards of").select_option("Day 2: Why √dₖ")
     page.wait_for_function("(text) => document.querySelector('.course-flash-side').innerText !== text", arg=of_one_day)
@@ -344,7 +348,8 @@ def test_the_first_tab_wakes_what_keys_are_to_reach(opened):
 
 def test_the_gallery_opens_with_a_few_widgets_and_wakes_the_rest_as_they_come_near(opened):
     page = opened("plays")
-    places, alive = page.locator(".course-alive"), page.locator(".course-alive[data-alive=yes]")
+    places = page.locator(".course-alive")
+    alive = page.locator(".course-alive[data-alive=yes]")
     woken(page, places.first.get_attribute("id"))
     assert places.count() >= 12 and alive.count() < 6
     assert not page.evaluate("performance.getEntriesByType('resource').some(({ name }) => name.includes('PageTable'))")
@@ -367,7 +372,8 @@ def test_the_contents_mark_the_part_that_is_read_when_widgets_have_come(opened, 
     page.wait_for_function(
         "[...document.querySelectorAll('.course-alive')].every((one) => one.dataset.alive === 'yes')"
     )
-    marked, seen = page.locator("nav.page-toc a.active"), set()
+    marked = page.locator("nav.page-toc a.active")
+    observed = set()
     headings = page.locator(".bd-article :is(h2, h3)")
     for at in range(0, headings.count(), 3):
         headings.nth(at).evaluate("(heading) => scrollBy(0, heading.getBoundingClientRect().top - 150)")
@@ -375,8 +381,8 @@ def test_the_contents_mark_the_part_that_is_read_when_widgets_have_come(opened, 
         if page.evaluate("scrollY + innerHeight < document.documentElement.scrollHeight - 2"):
             assert marked.count() == 1 and marked.evaluate("(link) => link.hash") == page.evaluate(READ)
             assert marked.get_attribute("aria-current") == "true"
-            seen.add(page.evaluate(READ))
-    assert len(seen) > 4
+            observed.add(page.evaluate(READ))
+    assert len(observed) > 4
     page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
     page.wait_for_function("document.querySelector('nav.page-toc li:last-child a.active')")
 
@@ -399,8 +405,8 @@ def test_a_veil_says_what_it_is_leads_to_the_guess_and_hides_what_is_to_be_tried
     place.scroll_into_view_if_needed()
     cover = page.get_by_role("button", name="Guess above to see this").first
     cover.wait_for()
-    tried = page.locator("p[data-course-veils]", has_text="Try: move over the letters")
-    assert tried.count() == 1 and tried.evaluate("(node) => node.inert")
+    attempts = page.locator("p[data-course-veils]", has_text="Try: move over the letters")
+    assert attempts.count() == 1 and attempts.evaluate("(node) => node.inert")
     cover.click()
     focused = page.evaluate("Boolean(document.activeElement.closest('.course-guess'))")
     assert focused and page.evaluate("document.activeElement.getBoundingClientRect().top") > 0
@@ -422,9 +428,9 @@ def test_a_wide_figure_is_readable_on_a_phone_and_scrolls_by_keys_too(opened):
     figures = page.locator(".course-figure").all()
     assert len(figures) > 5
     for figure in figures:
-        own, shown = figure.locator("img").evaluate("img => [Number(img.getAttribute('width')), img.clientWidth]")
-        assert shown >= min(own, 540)
-        assert shown < 380 or figure.get_attribute("tabindex") == "0"
+        own, displayed = figure.locator("img").evaluate("img => [Number(img.getAttribute('width')), img.clientWidth]")
+        assert displayed >= min(own, 540)
+        assert displayed < 380 or figure.get_attribute("tabindex") == "0"
         assert figure.get_attribute("role") == "group" and figure.get_attribute("aria-label")
 
 
@@ -433,7 +439,7 @@ def test_what_a_phone_cuts_and_nothing_else_says_that_it_scrolls_and_is_reached_
     for name in of_part(site, part):
         page = opened(name.removesuffix(".html"), "phone")
         page.evaluate("() => document.fonts.ready")
-        wrong, told = page.evaluate("""() => {
+        wrong, text = page.evaluate("""() => {
           const still = [...document.querySelectorAll(".bd-article :not(.course-alive, .course-alive *)")];
           const says = (box) => getComputedStyle(box, "::after").content.includes("scrolls sideways") && !box.tabIndex;
           const said = new Map(still.map((box) => [box, says(box)]));
@@ -446,7 +452,7 @@ def test_what_a_phone_cuts_and_nothing_else_says_that_it_scrolls_and_is_reached_
           return [still.filter((box) => said.get(box) !== cut.has(box)).map((box) => box.outerHTML.slice(0, 200)),
             cut.size];
         }""")
-        assert wrong == [] and told > 5, name
+        assert wrong == [] and text > 5, name
         out = page.evaluate("""() => [...document.querySelectorAll(".bd-article span.formula")]
           .filter((one) => one.getBoundingClientRect().right > innerWidth)
           .filter((one) => !one.closest(".course-wide, .pst-scrollable-table-container"))
@@ -527,9 +533,9 @@ def test_what_stands_under_a_root_stays_in_it_on_a_first_and_a_second_visit(chro
                 LateFont.come.set()
                 page.evaluate("document.fonts.load('1em \"STIX Two Math\"').then(() => document.fonts.ready)")
                 page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-                found = page.evaluate(OUT_OF_ROOTS)
-                assert [said for said, out in found if out > 0.5] == [], f"{name}, {visit} visit"
-                roots += len(found)
+                result = page.evaluate(OUT_OF_ROOTS)
+                assert [message for message, out in result if out > 0.5] == [], f"{name}, {visit} visit"
+                roots += len(result)
             context.close()
     assert roots > 100
 
@@ -538,8 +544,8 @@ def test_a_picture_stands_on_the_page_itself_in_either_theme(opened):
     look = "img => ['filter', 'padding', 'backgroundColor'].map((name) => getComputedStyle(img)[name])"
     for name, picture in (("notebooks/day5_kv_cache", ".course-figure img"), ("plays", "img.course-small")):
         for mode in ("light", "dark"):
-            found = opened(name, mode).locator(picture).first.evaluate(look)
-            assert found == ["none", "0px", "rgba(0, 0, 0, 0)"], (name, mode)
+            result = opened(name, mode).locator(picture).first.evaluate(look)
+            assert result == ["none", "0px", "rgba(0, 0, 0, 0)"], (name, mode)
 
 
 def test_a_dark_page_is_printed_in_the_colours_of_a_light_one(opened):
@@ -600,7 +606,8 @@ def test_without_scripts_a_lesson_is_all_there(chromium, site):
 def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
     """As GitHub Pages does: below a repository's name, on the site of somebody who has others too."""
     with served(site.parent) as address, contextlib.closing(chromium.new_context()) as context:
-        page, lost = context.new_page(), []
+        page = context.new_page()
+        lost = []
         page.on("response", lambda answer: lost.append(answer.url) if answer.status >= 400 else None)
         page.on("requestfailed", lambda request: lost.append(request.url))
         page.on("request", lambda r: None if r.url.startswith((address, "data:", "blob:")) else lost.append(r.url))
@@ -619,7 +626,8 @@ def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
 @pytest.mark.parametrize("lost", ["no-page.html", "notebooks/day99.html", "a/b/c/d.html", "a/b/"])
 def test_a_page_that_is_not_there_leads_into_the_site_from_any_depth(chromium, site, lost):
     with served(site.parent) as address, contextlib.closing(chromium.new_context()) as context:
-        page, top = context.new_page(), f"{address}/{site.name}/"
+        page = context.new_page()
+        top = f"{address}/{site.name}/"
         page.goto(f"{top}{lost}")
         page.wait_for_function("document.documentElement.dataset.top")
         links = page.locator("a").evaluate_all("(links) => links.map((link) => link.href)")

@@ -27,11 +27,12 @@ WIDGETS = {
 @pytest.fixture(scope="module")
 def without_scripts(chromium):
     """A page that runs no script and reaches files only, and a list of what it says and asks for."""
-    context, heard = chromium.new_context(java_script_enabled=False, offline=True), []
+    context = chromium.new_context(java_script_enabled=False, offline=True)
+    recorded = []
     page = context.new_page()
-    page.on("console", lambda message: heard.append(message.text))
-    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else heard.append(r.url))
-    yield page, heard
+    page.on("console", lambda message: recorded.append(message.text))
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else recorded.append(r.url))
+    yield page, recorded
     context.close()
 
 
@@ -44,14 +45,15 @@ def test_a_page_works_from_the_file_system(alone, name):
 
 @pytest.mark.parametrize("name", WIDGETS)
 def test_without_scripts_a_page_shows_a_picture(without_scripts, tmp_path, name):
-    widget, (page, heard) = WIDGETS[name](), without_scripts
+    widget = WIDGETS[name]()
+    (page, recorded) = without_scripts
     file = tmp_path / "page.html"
     file.write_text(static_page(widget, "A <page>"), encoding="utf-8")
     page.goto(file.as_uri())
     assert page.title() == "A <page>"
     assert page.locator("#widget img").get_attribute("alt") == widget.alt()
     assert page.locator("#widget img").evaluate("image => image.naturalWidth") > 100
-    assert heard == []
+    assert recorded == []
 
 
 def use_heatmap(page):

@@ -46,9 +46,9 @@ def on_screen(stepper):
 
 def in_python(widget):
     def matrix(name):
-        told = widget._matrices[name]
+        stored = widget._matrices[name]
         return [name, [[[*cell] for cell in zip(*rows, strict=True)] for rows in
-                       zip(told["text"], told["why"], told["differs"], strict=True)]]  # fmt: skip
+                       zip(stored["text"], stored["why"], stored["differs"], strict=True)]]  # fmt: skip
 
     return [
         [stage["formula"], [matrix(item["matrix"]) for item in stage["line"] if "matrix" in item]]
@@ -102,31 +102,35 @@ def player_place(stepper):
     return stepper.locator(".course-player-place").inner_text()
 
 
-def seen(stepper, matrix):
+def numbers_on_page(stepper, matrix):
     """The numbers of a matrix in the current stage, "" where none is shown yet."""
     return stepper.locator(f".course-stepper-current [data-matrix='{matrix}'] [role=gridcell]").all_inner_texts()
 
 
-def told(stepper):
+def status_lines(stepper):
     return stepper.get_by_role("status").inner_text().splitlines()
 
 
 def test_it_plays_from_x_to_the_output_and_each_step_is_told(alone):
     page = alone(from_x())
     page.emulate_media(reduced_motion="reduce")
-    stepper, steps = page.locator(".course-stepper"), {}
+    stepper = page.locator(".course-stepper")
+    steps = {}
     play, pause = (stepper.get_by_role("button", name=name) for name in ("play", "pause"))
     play.click()  # it opened at the weights, and plays from the start
     playing = True
     while playing:
         playing = pause.is_visible()
-        steps[player_place(stepper)] = stepper.get_by_role("tab", selected=True).inner_text(), tuple(told(stepper))
+        steps[player_place(stepper)] = (
+            stepper.get_by_role("tab", selected=True).inner_text(),
+            tuple(status_lines(stepper)),
+        )
         page.clock.run_for(300)  # shorter than a step
     assert list(steps) == [f"{step} of 40" for step in range(41)]
     stages = dict.fromkeys(stage for stage, _ in steps.values())
     assert list(stages) == ["X", "Q, K, V", "scores", "scaled", "weights", "output"]
     assert len({lines for _, lines in steps.values()}) == 41
-    assert "" not in seen(stepper, "output")
+    assert "" not in numbers_on_page(stepper, "output")
 
 
 def test_a_pause_stops_where_it_is(alone):
@@ -143,22 +147,25 @@ def test_a_pause_stops_where_it_is(alone):
 def test_arrow_keys_fill_scores_cell_by_cell_with_their_dot_products_and_take_them_back(alone):
     stepper = alone(from_x()).locator(".course-stepper")
     stepper.get_by_role("tab", name="Q, K, V").click()
-    slider, keys = stepper.locator(".course-player input"), stepper.page.keyboard
+    slider = stepper.locator(".course-player input")
+    keys = stepper.page.keyboard
     slider.focus()
-    numbers = seen(stepper, "Q")
+    numbers = numbers_on_page(stepper, "Q")
     for filled in (1, 2, 3):
         keys.press("ArrowRight")
-        scores = seen(stepper, "scores")
+        scores = numbers_on_page(stepper, "scores")
         assert "" not in scores[:filled] and set(scores[filled:]) == {""}
-        head, sums, _ = told(stepper)
+        head, sums, _ = status_lines(stepper)
         assert head == f"scores[0, {filled - 1}]" and sums.endswith(f"= {scores[filled - 1]}")
         lit = stepper.locator(".course-stepper-current [data-matrix=Q] .course-stepper-row").all_inner_texts()
         assert lit == numbers[:2]
     keys.press("ArrowLeft")
-    assert seen(stepper, "scores") == [*scores[:2], *[""] * 14]
+    assert numbers_on_page(stepper, "scores") == [*scores[:2], *[""] * 14]
     for _ in range(2):
         keys.press("ArrowLeft")
-    assert stepper.get_by_role("tab", selected=True).inner_text() == "Q, K, V" and seen(stepper, "Q") == numbers
+    assert (
+        stepper.get_by_role("tab", selected=True).inner_text() == "Q, K, V" and numbers_on_page(stepper, "Q") == numbers
+    )
 
 
 def test_a_row_of_weights_shades_the_values_that_it_blends(alone):
@@ -171,20 +178,21 @@ def test_a_row_of_weights_shades_the_values_that_it_blends(alone):
         for name in ("weights", "V")
     )
     assert values[::2] == values[1::2] == weights[-4:] and len(set(values)) > 1
-    assert told(stepper)[0] == "output[3], the row of “d”" and len(told(stepper)) == 3
+    assert status_lines(stepper)[0] == "output[3], the row of “d”" and len(status_lines(stepper)) == 3
 
 
 def test_a_number_that_is_not_there_yet_comes_when_it_is_chosen(alone):
     stepper = alone(from_x()).locator(".course-stepper")
     stepper.locator(".course-player input").fill("13")  # the first score
     cell(stepper, "scores", 1, 2).click()
-    assert player_place(stepper) == "19 of 40" and told(stepper)[0] == "scores[1, 2]"
-    assert [text == "" for text in seen(stepper, "scores")] == [False] * 7 + [True] * 9
+    assert player_place(stepper) == "19 of 40" and status_lines(stepper)[0] == "scores[1, 2]"
+    assert [text == "" for text in numbers_on_page(stepper, "scores")] == [False] * 7 + [True] * 9
 
 
 def test_numbers_fly_to_what_they_make_only_where_motion_is_welcome(alone):
     page = alone(from_x())
-    stepper, running = page.locator(".course-stepper"), "document.getAnimations().length"
+    stepper = page.locator(".course-stepper")
+    running = "document.getAnimations().length"
     for motion in ("reduce", "no-preference"):
         page.emulate_media(reduced_motion=motion)
         stepper.locator(".course-player input").fill("13")
@@ -192,7 +200,7 @@ def test_numbers_fly_to_what_they_make_only_where_motion_is_welcome(alone):
         stepper.get_by_role("button", name="step", exact=True).click()
         assert (page.evaluate(running) > 0) == (motion == "no-preference")
         assert stepper.locator(".course-stepper-copy").count() == (4 if motion == "no-preference" else 0)
-        assert seen(stepper, "scores")[1] != "" and stepper.bounding_box() == before
+        assert numbers_on_page(stepper, "scores")[1] != "" and stepper.bounding_box() == before
     page.wait_for_function("document.getAnimations().length === 0")
     assert stepper.locator(".course-stepper-copy").count() == 0
 
@@ -201,10 +209,13 @@ def test_numbers_fly_to_what_they_make_only_where_motion_is_welcome(alone):
 def test_no_step_moves_what_one_looks_at_or_makes_the_page_wider(alone, width):
     page = alone(AttentionStepper(X, W[0], W[1], W[2], ["the", "parcel", "arrived"]))
     page.set_viewport_size({"width": width, "height": 800})
-    stepper, slider = page.locator(".course-stepper"), page.locator(".course-player input")
+    stepper = page.locator(".course-stepper")
+    slider = page.locator(".course-player input")
     main = stepper.locator(".course-stepper-main")
     slider.focus()
-    tops, heights, gaps = set(), set(), set()
+    tops = set()
+    heights = set()
+    gaps = set()
     for _ in range(int(slider.get_attribute("max")) + 1):
         tops.add((slider.bounding_box()["y"], main.bounding_box()["y"]))
         heights.add(stepper.bounding_box()["height"])
@@ -271,12 +282,14 @@ def test_it_starts_at_the_weights_with_a_cell_chosen_and_follows_a_change_there(
     assert stepper.get_by_role("tab", selected=True).inner_text() == "weights"  # to see what follows
     stepper.get_by_role("button", name="X[2, 0]: show where it stands").click()
     assert stepper.get_by_role("tab", selected=True).inner_text() == "X"
-    shown = cell(stepper, "X", 2, 0)
-    assert shown.get_attribute("aria-label").endswith(", was −0.54") and shown.get_attribute("aria-selected") == "true"
+    widget = cell(stepper, "X", 2, 0)
+    assert (
+        widget.get_attribute("aria-label").endswith(", was −0.54") and widget.get_attribute("aria-selected") == "true"
+    )
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "status_lines"),
     [
         ("abc", "“abc” is no number; 0.5 stays."),
         ("1e999", "1e999 is too large: give a number from −1000 to 1000; 0.5 stays."),
@@ -287,7 +300,7 @@ def test_it_starts_at_the_weights_with_a_cell_chosen_and_follows_a_change_there(
         ("", "there is no number; 0.5 stays."),
     ],
 )
-def test_what_is_no_number_is_refused_with_a_word(alone, typed, told):
+def test_what_is_no_number_is_refused_with_a_word(alone, typed, status_lines):
     stepper = alone(AttentionStepper.from_qkv([[0.5]], [[1.0], [2.0]], [[1.0], [2.0]], ["a"], ["b", "c"])).locator(
         ".course-stepper"
     )
@@ -296,13 +309,14 @@ def test_what_is_no_number_is_refused_with_a_word(alone, typed, told):
     cell(stepper, "Q", 0, 0).click()
     field(stepper).fill(typed)
     field(stepper).press("Enter")
-    assert stepper.locator(".course-stepper-refused").inner_text() == told
+    assert stepper.locator(".course-stepper-refused").inner_text() == status_lines
     assert field(stepper).input_value() == "0.5"
     assert on_screen(stepper) == before
 
 
 def test_by_keyboard_alone_in_jupyterlab(opened):
-    stepper, keyboard = opened.find(STEPPER), opened.page.keyboard
+    stepper = opened.find(STEPPER)
+    keyboard = opened.page.keyboard
     opened.run("stepper.stage = 'X'; stepper.cell = None")
     cell(stepper, "X", 0, 0).focus()
     active = opened.page.evaluate("window.courseNotebook.content.activeCellIndex")

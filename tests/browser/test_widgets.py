@@ -2,7 +2,7 @@
 
 import pytest
 
-from .checks import check_arrow_keys, check_click_pins, check_enter_pins, check_hover, shown_row
+from .checks import check_arrow_keys, check_click_pins, check_enter_pins, check_hover, current_row
 
 SET_UP = """
 import numpy as np
@@ -78,7 +78,7 @@ class TestHeatmap:
         notebook.page.mouse.move(2, 2)
         notebook.page.evaluate("document.activeElement.blur()")
         notebook.run(f"{name}.row = 2")
-        notebook.wait(lambda: shown_row(notebook, selector) == "2", "the row pinned in Python shows")
+        notebook.wait(lambda: current_row(notebook, selector) == "2", "the row pinned in Python shows")
         state = notebook.find(selector).locator(".course-heatmap-state")
         assert state.inner_text() == "row 2, pinned"
         notebook.run(f"{name}.row = None")
@@ -88,7 +88,8 @@ class TestHeatmap:
         notebook.run(f"{name}.row = 1")
         notebook.find(selector).locator("[tabindex='0']").focus()
         notebook.page.keyboard.press("Control+Home")
-        before, focused = box(notebook, selector), notebook.page.evaluate("document.activeElement.className")
+        before = box(notebook, selector)
+        focused = notebook.page.evaluate("document.activeElement.className")
         number = notebook.find(selector).locator(".course-heatmap-number").first
         old = number.inner_text()
         notebook.run(f"old = {name}.weights; {name}.weights = old[::-1]")
@@ -132,7 +133,8 @@ def test_blocked_cells_are_hatched_named_and_explained(notebook):
 
 
 def test_a_mask_set_in_python_shows_and_goes(notebook):
-    heatmap, legend = notebook.find(SMALL), notebook.find(SMALL).locator(".course-heatmap-legend")
+    heatmap = notebook.find(SMALL)
+    legend = notebook.find(SMALL).locator(".course-heatmap-legend")
     assert legend.is_hidden()
     notebook.run("heatmap.mask = [[1, 1, 1, 1], [1, 1, 1, 1], [0, 1, 1, 0]]")
     notebook.wait(lambda: heatmap.get_by_role("gridcell", name="blocked").count() == 2, "two cells are blocked")
@@ -171,7 +173,8 @@ def test_tabs_jump_to_stages_and_buttons_step_within_and_between_them(notebook):
 
 
 def test_all_stages_share_one_room_which_is_that_of_the_tallest(notebook):
-    main, rooms = notebook.find(STEPPER).locator(".course-stepper-main"), []
+    main = notebook.find(STEPPER).locator(".course-stepper-main")
+    rooms = []
     for stage in ("X", "Q, K, V", "scores"):
         notebook.find(STEPPER).get_by_role("tab", name=stage, exact=True).click()
         bottoms = main.locator("table:visible").evaluate_all(
@@ -246,7 +249,8 @@ def test_an_exception_in_the_learners_function_is_a_message(notebook):
 
 
 def test_the_quiz_by_keyboard(notebook):
-    quiz, keyboard = notebook.find(QUIZ), notebook.page.keyboard
+    quiz = notebook.find(QUIZ)
+    keyboard = notebook.page.keyboard
     quiz.get_by_role("radio").first.focus()
     keyboard.press("Enter")
     assert "Each row sums to 1." in quiz.locator(".course-quiz-told").first.inner_text()
@@ -263,7 +267,8 @@ def test_the_quiz_by_keyboard(notebook):
 
 
 def test_two_quizzes_on_a_page_leave_each_other_alone(notebook):
-    first, second = notebook.find(QUIZ), notebook.find(OTHER_QUIZ)
+    first = notebook.find(QUIZ)
+    second = notebook.find(OTHER_QUIZ)
     first.get_by_role("radio").nth(1).check()
     second.get_by_role("radio").first.check()
     notebook.expect("quiz.answers[0], other_quiz.answers", "(1, [0])")

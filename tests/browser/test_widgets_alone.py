@@ -98,23 +98,25 @@ def gathered(chromium, tmp_path_factory):
     """One page with every widget as it looks after a mouse has moved it."""
     from course_utils.views.static_page import static_page
 
-    context, parts = chromium.new_context(offline=True), []
+    context = chromium.new_context(offline=True)
+    parts = []
     context.set_default_timeout(5000)
-    page, file = context.new_page(), tmp_path_factory.mktemp("gathered") / "page.html"
+    page = context.new_page()
+    file = tmp_path_factory.mktemp("gathered") / "page.html"
     for name, one in ALONE.items():
         widget = one.make()
         file.write_text(static_page(widget, name), encoding="utf-8")
         page.goto(file.as_uri())
         page.locator("#widget > :not(img)").first.wait_for()
         one.mouse(page)
-        shown = page.locator("#widget").evaluate("""(root) => {
+        displayed = page.locator("#widget").evaluate("""(root) => {
           for (const node of root.querySelectorAll("input, textarea")) {
             node.setAttribute(node.tagName === "INPUT" ? "value" : "data-value", node.value);
             node.toggleAttribute("checked", Boolean(node.checked));
           }
           return root.innerHTML;
         }""")
-        parts.append(f"<style>{widget._css}</style><section>{shown}</section>")
+        parts.append(f"<style>{widget._css}</style><section>{displayed}</section>")
     frame = static_page(ALONE["Quiz"].make(), "All of them")
     file.write_text(re.sub(r'<div id="widget">.*</script>', lambda _: "".join(parts) + "</main>", frame, flags=re.S))
     page.goto(file.as_uri())
@@ -131,6 +133,6 @@ def test_axe_finds_nothing_and_nothing_is_cut(gathered, theme, width):
     gathered.set_viewport_size({"width": width, "height": tall + 200})
     assert gathered.evaluate("document.documentElement.scrollWidth") <= width
     response = Axe().run(gathered).response
-    told = [f"{found['id']}: {found['help']}: {node['html'][:200]} {node['failureSummary']}"
-            for found in response["violations"] for node in found["nodes"]]  # fmt: skip
-    assert not told, "\n".join(told)
+    message = [f"{result['id']}: {result['help']}: {node['html'][:200]} {node['failureSummary']}"
+            for result in response["violations"] for node in result["nodes"]]  # fmt: skip
+    assert not message, "\n".join(message)

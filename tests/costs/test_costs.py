@@ -57,7 +57,9 @@ LLAMA = {"n_heads": 32, "d_ff": 11008, "gated": True}
 @st.composite
 def layers(draw):
     """The arguments of layer_flops for some layer: heads in groups, narrow or wide, two or three matrices."""
-    n_kv_heads, group, d_head = draw(st.integers(1, 8)), draw(st.integers(1, 8)), draw(st.integers(1, 64))
+    n_kv_heads = draw(st.integers(1, 8))
+    group = draw(st.integers(1, 8))
+    d_head = draw(st.integers(1, 64))
     return {
         "d_model": draw(st.integers(1, 512)),
         "n_heads": n_kv_heads * group,
@@ -134,7 +136,8 @@ def test_pairs_are_those_a_lower_right_mask_leaves(n, m):
 @law
 @given(n=st.integers(1, 40), m=st.integers(1, 40), window=st.integers(1, 50))
 def test_pairs_in_a_window_are_those_its_mask_leaves(n, m, window):
-    below, beyond = np.tri(n, m, m - n, dtype=bool), np.tri(n, m, m - n - window, dtype=bool)
+    below = np.tri(n, m, m - n, dtype=bool)
+    beyond = np.tri(n, m, m - n - window, dtype=bool)
     assert score_pairs(n, m, causal=True, window=window) == (below & ~beyond).sum()
     with pytest.raises(ValueError, match=f"window is {window}: .* causal=True"):
         score_pairs(n, m, window=window)
@@ -219,8 +222,8 @@ def test_fewer_key_value_heads_shrink_the_cache_in_proportion():
 
 def test_the_scores_of_day_6_in_decimal_units():
     lengths = (512, 2048, 8192, 32768, 128000)
-    shown = [in_decimal_units(score_bytes(1, 32, T), "GB") for T in lengths]
-    assert shown == ["0.0168 GB", "0.268 GB", "4.29 GB", "68.7 GB", "1049 GB"]
+    widget = [in_decimal_units(score_bytes(1, 32, T), "GB") for T in lengths]
+    assert widget == ["0.0168 GB", "0.268 GB", "4.29 GB", "68.7 GB", "1049 GB"]
     assert in_decimal_units(score_bytes(1, 32, 128_000), "GB", digits=5) == "1048.6 GB"
     assert in_decimal_units(score_bytes(1, 32, 128_000)) == "1.05 TB"
 
@@ -285,7 +288,8 @@ def test_the_cache_is_as_large_as_its_tensors(layer, T, B):
 
 def test_one_step_at_a_prefix_of_512_saves_512_fold():
     assert step_saving(512) == 512
-    uncached, cached = step_work(512, cached=False), step_work(512, cached=True)
+    uncached = step_work(512, cached=False)
+    cached = step_work(512, cached=True)
     assert uncached.rows // cached.rows == uncached.scores // cached.scores == 512
     assert step_work(512, cached=False, causal=True).scores == 512 * 513 // 2
 
@@ -312,7 +316,8 @@ def test_attention_written_out_passes_twelve_times_over_its_table_and_a_feed_for
 
     def passes(size, function, *given):
         with torch.no_grad(), Passes() as mode:
-            mode.number, mode.size = 0, size
+            mode.number = 0
+            mode.size = size
             function(*given)
         return mode.number
 
@@ -422,7 +427,8 @@ def test_the_roof_is_a_slope_up_to_the_ridge_and_flat_beyond():
 
 
 def test_the_slower_of_arithmetic_and_memory_sets_the_time():
-    waiting, busy = Task(flops=100, bytes=100), Task(flops=10_000, bytes=100)
+    waiting = Task(flops=100, bytes=100)
+    busy = Task(flops=10_000, bytes=100)
     assert (least_seconds(TOY, waiting), waits_for(TOY, waiting)) == (10, "memory")
     assert (least_seconds(TOY, busy), waits_for(TOY, busy)) == (100, "arithmetic")
     assert waiting + busy == Task(10_100, 200)
@@ -442,7 +448,8 @@ def test_decode_attention_in_fp16_has_the_intensity_of_its_group_whatever_the_ba
 def test_a_bigger_batch_helps_the_weights_and_not_the_cache():
     for B in (1, 8, 64):
         assert matrix_product(B, 4096, 4096).intensity == pytest.approx(B, rel=0.04)
-    llama, h200 = model("LLaMA 7B"), MACHINES["NVIDIA H200 SXM"]
+    llama = model("LLaMA 7B")
+    h200 = MACHINES["NVIDIA H200 SXM"]
     step = [decode_step(llama, 4096, B) for B in (1, 16, 256)]
     assert step[0].intensity < step[1].intensity < step[2].intensity < 10
     assert all(waits_for(h200, one) == "memory" for one in step)
@@ -451,7 +458,8 @@ def test_a_bigger_batch_helps_the_weights_and_not_the_cache():
 
 def test_a_decode_step_reads_every_weight_once_and_each_cache():
     llama = model("LLaMA 7B")
-    one, two = decode_step(llama, 1000), decode_step(llama, 1000, B=2)
+    one = decode_step(llama, 1000)
+    two = decode_step(llama, 1000, B=2)
     assert two.bytes - one.bytes == llama.cache_bytes(1000)
     assert 2 * one.bytes - two.bytes == 2 * (llama.parameters() - llama.vocabulary * llama.d_model)
     assert two.flops == 2 * one.flops
@@ -466,8 +474,8 @@ def test_a_window_bounds_the_decode_step_too():
 @pytest.mark.parametrize("T", [1, 3, 100])
 def test_a_prefill_counts_the_keys_that_each_token_sees(name, T):
     one = dataclasses.replace(model(name), window=7 if model(name).window else None)
-    seen = [layers * min(i, window or T) for layers, window in one.spans for i in range(1, T + 1)]  # by brute force
-    cores = sum(2 * 2 * one.n_heads * one.d_head * keys for keys in seen)  # two products, two FLOPs a multiply-add
+    observed = [layers * min(i, window or T) for layers, window in one.spans for i in range(1, T + 1)]  # by brute force
+    cores = sum(2 * 2 * one.n_heads * one.d_head * keys for keys in observed)  # two products, two FLOPs a multiply-add
     flops = one.layer_flops(T)
     output_layer = 2 * one.vocabulary * one.d_model
     assert prefill(one, T).flops == one.layers * (flops.projections + flops.feed_forward) + cores + output_layer
@@ -516,7 +524,8 @@ def test_baselines_are_attention_and_so_are_their_gradients(name, n, m, causal):
     q, k, v, do = (torch.randn(2, 3, size, 4, generator=made, dtype=torch.float64) for size in (n, m, m, n))
     inputs = [x.requires_grad_() for x in (q, k, v)]
     mask = torch.ones(n, m, dtype=torch.bool).tril(m - n) if causal else None
-    expected, got = tensors.attention(*inputs, mask)[0], CONTENDERS[name](*inputs, causal)
+    expected = tensors.attention(*inputs, mask)[0]
+    got = CONTENDERS[name](*inputs, causal)
     torch.testing.assert_close(got, expected, atol=1e-12, rtol=0)
     gradients = (torch.autograd.grad(output, inputs, do) for output in (got, expected))
     for ours, theirs in zip(*gradients, strict=True):
@@ -533,7 +542,8 @@ def test_the_backend_that_is_named_is_the_one_that_runs(monkeypatch):
 
 @pytest.mark.parametrize("name", ["naive", "library"])
 def test_baselines_refuse_what_they_cannot_compare(name):
-    x, attend = torch.ones(1, 1, 3, 2), CONTENDERS[name]
+    x = torch.ones(1, 1, 3, 2)
+    attend = CONTENDERS[name]
     with pytest.raises(ValueError, match="3 causal queries and 2 keys: the first 1 would see no key"):
         attend(x, x[:, :, :2], x[:, :, :2], causal=True)
     with pytest.raises(ValueError, match="one value for each key"):

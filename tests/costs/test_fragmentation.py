@@ -80,8 +80,8 @@ def test_every_request_writes_every_token_and_nothing_is_filled_that_is_not_rese
     assert all(0 < step.running + step.waiting <= len(requests) for step in trace.steps)
     # Each request is seen once with each number of tokens from its prompt to its total, or more often if sent back.
     once = sum(sum(range(request.prompt, request.total + 1)) for request in requests)
-    seen = sum(step.filled for step in trace.steps)
-    assert seen == once if trace.again == 0 else seen >= once
+    observed = sum(step.filled for step in trace.steps)
+    assert observed == once if trace.again == 0 else observed >= once
     if policy == "pages":
         assert all(step.reserved - step.filled < step.running * block for step in trace.steps)
     else:

@@ -93,7 +93,7 @@ def test_ratios_of_different_rounds_are_refused():
 
 
 @pytest.mark.parametrize(
-    "given, message",
+    "arguments, message",
     [
         ({"repeats": 0}, "repeats is 0: it must be at least 1"),
         ({"warmup": -1}, "warmup is -1: it must be at least 0"),
@@ -101,10 +101,10 @@ def test_ratios_of_different_rounds_are_refused():
         ({"device": "tpu"}, 'device is \'tpu\': it must be "cpu" or "cuda"'),
     ],
 )
-def test_counts_and_devices_that_make_no_sense_are_refused_before_anything_runs(given, message):
+def test_counts_and_devices_that_make_no_sense_are_refused_before_anything_runs(arguments, message):
     clock = Clock()
     with pytest.raises(ValueError, match=message):
-        time_call(clock.taking("f", 1), clock=clock, **given)
+        time_call(clock.taking("f", 1), clock=clock, **arguments)
     assert clock.called == []
 
 
@@ -323,14 +323,14 @@ def test_overtaking_is_where_it_stays_in_front():
 
 
 def test_the_environment_names_device_versions_and_date_but_not_the_machine():
-    found = environment()
-    assert {"device", "cpu", "cores", "threads", "load", "python", "torch", "triton", "numpy", "date"} <= set(found)
-    assert found["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}")
-    assert found["date"].startswith("20") and found["date"].endswith("+00:00") and "T" in found["date"]
+    result = environment()
+    assert {"device", "cpu", "cores", "threads", "load", "python", "torch", "triton", "numpy", "date"} <= set(result)
+    assert result["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}")
+    assert result["date"].startswith("20") and result["date"].endswith("+00:00") and "T" in result["date"]
     import platform
 
-    assert platform.node() not in [str(value) for value in found.values()]
-    json.dumps(found)
+    assert platform.node() not in [str(value) for value in result.values()]
+    json.dumps(result)
 
 
 # --- results as files -----------------------------------------------------------------------------------------------
@@ -493,14 +493,14 @@ def test_a_benchmark_whose_result_is_refused_ends_with_one_line(tmp_path, monkey
     with pytest.raises(SystemExit) as ended:
         records.command_line(main, "What it measures.")
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert said.startswith("attention-cpu: at T = 512 ") and said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("attention-cpu: at T = 512 ") and message.count("\n") == 1
 
 
 def test_threads_are_read_from_a_list_of_levels_too(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    for said, threads in (("4,2", 4), ("3", 3), ("", os.cpu_count())):
-        monkeypatch.setenv("OMP_NUM_THREADS", said)
+    for message, threads in (("4,2", 4), ("3", 3), ("", os.cpu_count())):
+        monkeypatch.setenv("OMP_NUM_THREADS", message)
         assert environment()["threads"] == threads
 
 
@@ -611,7 +611,7 @@ WHOLE = pytest.mark.thorough("the benchmark of attention is run whole, at tiny s
 )
 @pytest.mark.usefixtures("one_thread")
 def test_a_benchmark_runs_prints_and_writes_its_result(name, run, tmp_path):
-    said = run(ROOT / "benchmarks" / f"{name}.py", "--quick", "--out", tmp_path)
+    message = run(ROOT / "benchmarks" / f"{name}.py", "--quick", "--out", tmp_path)
     (path,) = tmp_path.iterdir()
     result = records.read(path)
     assert result["benchmark"] == f"{name}-cpu" and path.name.startswith(f"{name}-cpu-")
@@ -621,8 +621,8 @@ def test_a_benchmark_runs_prints_and_writes_its_result(name, run, tmp_path):
     for measured, columns in MEASURED[name].items():
         rows = [row for row in result["rows"] if row["measured"] == measured]
         assert rows and all(columns <= set(row) for row in rows), measured
-    assert result["findings"] and all(sentence in said for sentence in result["findings"])
-    assert str(path) in said
+    assert result["findings"] and all(sentence in message for sentence in result["findings"])
+    assert str(path) in message
 
 
 def test_a_run_writes_by_default_where_git_does_not_look():

@@ -43,14 +43,16 @@ def test_only_deepseek_v3_waits_for_arithmetic_on_an_h200():
 
 
 def test_layers_that_share_keep_nothing_and_read_all_the_same():
-    alone, sharing = grouped(7, 8, 2, 512), grouped(7, 8, 2, 512, shared=3)
+    alone = grouped(7, 8, 2, 512)
+    sharing = grouped(7, 8, 2, 512, shared=3)
     assert sharing.kept(100) * 7 == alone.kept(100) * 4
     assert sharing.step(100) == alone.step(100)
 
 
 def test_chosen_entries_cost_an_index_and_save_reading():
     """DeepSeek-V3.2 keeps an index key of 128 numbers for each latent, and reads 2048 latents."""
-    plain, choosing = ZOO["DeepSeek-V3"], ZOO["DeepSeek-V3.2"]
+    plain = ZOO["DeepSeek-V3"]
+    choosing = ZOO["DeepSeek-V3.2"]
     assert choosing.kept_bytes(LONG) - plain.kept_bytes(LONG) == 61 * 128 * LONG * 2
     assert choosing.step(LONG).bytes == 61 * 2 * (2048 * 576 + 128 * LONG)
     assert choosing.step(1000).bytes > plain.step(1000).bytes

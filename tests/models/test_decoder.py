@@ -16,7 +16,9 @@ from course_utils.models.decoder import Decoder, generate, new_caches
 
 law = settings(deadline=None, max_examples=10, derandomize=True)
 
-WORDS, T, WINDOW = 13, 12, 4
+WORDS = 13
+T = 12
+WINDOW = 4
 SIZES = {
     ContiguousCache: {"capacity": 24},
     PagedCache: {"block_size": 3, "n_blocks": 24},
@@ -85,7 +87,8 @@ def test_prefill_in_any_chunks_gives_the_uncached_logits(kind, n_kv_heads, data)
 @given(data=st.data())
 def test_each_row_of_a_ragged_batch_equals_the_sequence_alone(kind, data):
     model, caches = pair(kind, 3)
-    tokens, alone = words(3, 24, seed=data.draw(st.integers(0, 99))), [[], [], []]
+    tokens = words(3, 24, seed=data.draw(st.integers(0, 99)))
+    alone = [[], [], []]
     for _ in range(data.draw(st.integers(1, 4))):
         lengths = data.draw(st.tuples(*[st.integers(0, 5)] * 3).filter(any))
         done = [sum(map(len, row)) for row in alone]
@@ -103,7 +106,8 @@ def test_each_row_of_a_ragged_batch_equals_the_sequence_alone(kind, data):
 @EXACT
 def test_two_continuations_of_one_prefix_do_not_touch_each_other(kind):
     model, caches = pair(kind, 2)
-    prefix, endings = words(1, 7), words(2, 5, seed=1)
+    prefix = words(1, 7)
+    endings = words(2, 5, seed=1)
     model(prefix.expand(2, -1), caches, lengths=[7, 0])
     for cache in caches:
         cache.fork(0, 1)
@@ -113,7 +117,8 @@ def test_two_continuations_of_one_prefix_do_not_touch_each_other(kind):
 
 def test_the_window_is_there_and_layers_reach_beyond_it_together():
     model = decoder(window=WINDOW)
-    tokens, changed = words(1), words(1)
+    tokens = words(1)
+    changed = words(1)
     changed[0, 0] = (changed[0, 0] + 1) % WORDS
     moved = (model(tokens) - model(changed)).abs().amax(dim=-1)[0] > 0
     reach = 2 * (WINDOW - 1)  # two layers
@@ -128,7 +133,8 @@ def test_no_token_sees_a_later_one():
 
 
 def test_a_mask_replaces_the_causal_one_so_a_leak_can_be_taught():
-    model, tokens = decoder(), words(2)
+    model = decoder()
+    tokens = words(2)
     changed = tokens.clone()
     changed[:, -1] = (changed[:, -1] + 1) % WORDS
     leaking = torch.ones(T, T, dtype=torch.bool)
@@ -137,7 +143,9 @@ def test_a_mask_replaces_the_causal_one_so_a_leak_can_be_taught():
 
 
 def test_a_mask_has_the_shapes_of_a_layers_mask_and_replaces_the_window_too():
-    model, narrow, tokens = decoder(), decoder(window=WINDOW), words(2)
+    model = decoder()
+    narrow = decoder(window=WINDOW)
+    tokens = words(2)
     close(model(tokens, mask=causal(T)), model(tokens))
     close(model(tokens, mask=sliding_window(T, WINDOW)), narrow(tokens))
     close(narrow(tokens, mask=causal(T)), model(tokens))
@@ -151,7 +159,8 @@ def test_a_mask_has_the_shapes_of_a_layers_mask_and_replaces_the_window_too():
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("layer, head", [(0, 1), (1, 3)])
 def test_a_head_mask_takes_out_one_head_of_one_layer(layer, head, cached):
-    model, tokens = decoder(), words(2)
+    model = decoder()
+    tokens = words(2)
     without = copy.deepcopy(model)
     without.blocks[layer].attention.out_proj.weight[:, head * 4 : head * 4 + 4] = 0
     head_masks = [[1.0] * 4, [1.0] * 4]
@@ -171,7 +180,8 @@ def test_the_weights_of_each_layer_come_with_the_logits(kind):
     tokens = words(2)
     logits, weights = model(tokens, return_weights=True)
     assert torch.equal(logits, model(tokens))
-    x, mask = model.embedding(tokens), model._mask(T, tokens.device)
+    x = model.embedding(tokens)
+    mask = model._mask(T, tokens.device)
     for block, of_layer in zip(model.blocks, weights, strict=True):
         _, expected = block.attention(block.attention_norm(x), mask=mask, return_weights=True)
         assert torch.equal(of_layer, expected)
@@ -179,8 +189,8 @@ def test_the_weights_of_each_layer_come_with_the_logits(kind):
     model(tokens[:, :-1], caches)
     _, cached = model(tokens[:, -1:], caches, return_weights=True)
     assert all(one.shape[:3] == (2, 4, 1) for one in cached)
-    seen = cached[1].shape[-1]
-    close(cached[1], weights[1][:, :, -1:, T - seen :])
+    observed = cached[1].shape[-1]
+    close(cached[1], weights[1][:, :, -1:, T - observed :])
 
 
 def test_without_feed_forward_each_block_is_attention_only():
@@ -256,7 +266,9 @@ def test_generation_takes_the_likeliest_token_at_every_step():
 
 
 def test_each_row_of_a_ragged_generation_equals_the_row_alone():
-    model, tokens, lengths = decoder(), words(3, 5), [2, 5, 1]
+    model = decoder()
+    tokens = words(3, 5)
+    lengths = [2, 5, 1]
     together = generate(model, tokens, 6, lengths=lengths)
     for row, length in enumerate(lengths):
         assert torch.equal(together[row], generate(model, tokens[row : row + 1, :length], 6)[0])
@@ -270,7 +282,8 @@ def test_generation_goes_on_from_what_the_caches_hold():
 
 
 def test_draws_follow_the_softmax_at_the_temperature():
-    model, tokens = decoder(), words(1, 3).expand(4000, 3)
+    model = decoder()
+    tokens = words(1, 3).expand(4000, 3)
     drawn = generate(model, tokens, 1, temperature=2.0, generator=torch.Generator().manual_seed(0))[:, 0]
     shares = torch.softmax(model(tokens[:1])[0, -1] / 2.0, dim=-1)
     close(torch.bincount(drawn, minlength=WORDS) / 4000, shares.float(), atol=0.04)  # 5 standard errors
@@ -295,7 +308,9 @@ class Saved:
 
 @EXACT
 def test_decoding_keeps_no_graph_alive(kind):
-    model, alive, saves = Decoder(WORDS, 16, 2, 4, window=SIZES[kind].get("window")), weakref.WeakSet(), []
+    model = Decoder(WORDS, 16, 2, 4, window=SIZES[kind].get("window"))
+    alive = weakref.WeakSet()
+    saves = []
     caches = new_caches(model, kind, 1, **SIZES[kind])
 
     def pack(tensor):
@@ -453,7 +468,8 @@ def test_a_full_cache_refuses_in_the_first_layer_so_no_layer_changes(kind):
 
 
 def test_generation_refuses_empty_rows_temperatures_below_zero_and_numbers_that_are_not_whole():
-    model, tokens = decoder(), words(2, 5)
+    model = decoder()
+    tokens = words(2, 5)
     for lengths in ([0, 1], [1, 6], [1]):
         with pytest.raises(ValueError, match="expected 2 numbers from 1 to 5"):
             generate(model, tokens, 1, lengths=lengths)

@@ -9,7 +9,10 @@ from torch import nn
 
 from course_utils.models import encoder
 
-WIDTH, HEADS, LAYERS, WORDS = 8, 2, 2, ["[UNK]", "[CLS]", "[SEP]", "the", "cat", "s", "##s", "##at", "."]
+WIDTH = 8
+HEADS = 2
+LAYERS = 2
+WORDS = ["[UNK]", "[CLS]", "[SEP]", "the", "cat", "s", "##s", "##at", "."]
 NAMES = {  # ours of a layer, and those of nn.TransformerEncoderLayer
     "attention.output.dense": "self_attn.out_proj",
     "attention.output.LayerNorm": "norm1",
@@ -60,7 +63,8 @@ def small(layers, tmp_path, monkeypatch):
 
 
 def write_safetensors(path, tensors):
-    header, numbers = {"__metadata__": {"format": "pt"}}, b""
+    header = {"__metadata__": {"format": "pt"}}
+    numbers = b""
     for name, tensor in tensors.items():
         data = tensor.numpy().astype("<f4").tobytes()
         header[name] = {

@@ -82,7 +82,8 @@ def test_the_loss_asks_for_the_next_token():
     def sure_of(answers):
         return lambda tokens: 50 * torch.nn.functional.one_hot(answers, 8).float()
 
-    knows_next, knows_same = sure_of((tokens + 1) % 8), sure_of(tokens)
+    knows_next = sure_of((tokens + 1) % 8)
+    knows_same = sure_of(tokens)
     assert leak_experiment.next_token_loss(knows_next, tokens) < 1e-6
     assert leak_experiment.next_token_loss(knows_same, tokens) > 40
 
@@ -173,21 +174,21 @@ def test_a_dictionary_has_each_key_once_and_is_asked_for_one_of_them():
 @TRAINED
 def test_scores_spread_as_the_proof_says_before_training_and_find_the_wanted_key_after():
     for seed in (0, 1):
-        q, wanted, others = scale_experiment.scores_after(0, seed)
-        assert q.shape == (512, 256) and wanted.shape == (512,) and others.shape == (512, 15)
-        assert abs(wanted.mean()) < 0.5 and q.std() == pytest.approx(1, abs=0.15)
+        q, expected, others = scale_experiment.scores_after(0, seed)
+        assert q.shape == (512, 256) and expected.shape == (512,) and others.shape == (512, 15)
+        assert abs(expected.mean()) < 0.5 and q.std() == pytest.approx(1, abs=0.15)
         assert others.std() == pytest.approx(1, abs=0.25)
-        _, wanted, others = scale_experiment.scores_after(300, seed)
-        assert 8 < wanted.mean() < 12 and abs(others.mean()) < 1 and 1.6 < others.std() < 3
+        _, expected, others = scale_experiment.scores_after(300, seed)
+        assert 8 < expected.mean() < 12 and abs(others.mean()) < 1 and 1.6 < others.std() < 3
 
 
 def test_scores_after_training_give_the_weights_that_a_run_reports():
     """With all 16 scores of a dictionary, softmax gives the weight on the key asked for."""
     for steps in (0, 20):
-        _, wanted, others = scale_experiment.scores_after(steps, seed=3)
-        found = torch.softmax(torch.cat([wanted[:, None], others], dim=1), dim=1)[:, 0].mean().item()
+        _, expected, others = scale_experiment.scores_after(steps, seed=3)
+        result = torch.softmax(torch.cat([expected[:, None], others], dim=1), dim=1)[:, 0].mean().item()
         run = scale_experiment.train(SCALES["1/√d_k"], seed=3, steps=max(1, steps))
-        assert found == pytest.approx(run.found_after if steps else run.found_before, abs=1e-5)
+        assert result == pytest.approx(run.found_after if steps else run.found_before, abs=1e-5)
 
 
 @pytest.mark.parametrize("arguments", [{"scale": 0}, {"scale": math.nan}, {"rate": 0}, {"start": -1}, {"steps": 0}])
@@ -204,13 +205,15 @@ RECORDED = {row["name"]: row for row in characters.recorded()["rows"]}
 
 @pytest.mark.parametrize("name", characters.NAMES)
 def test_the_checkpoints_give_the_recorded_losses(name):
-    model, text = load(name), characters.held_out_text()
+    model = load(name)
+    text = characters.held_out_text()
     assert characters.loss(model, text) == pytest.approx(RECORDED[name]["loss"], rel=1e-3, abs=1e-5)
 
 
 def test_the_leaking_model_wins_on_loss_and_loses_without_the_future():
     text = characters.held_out_text()[: 10 * characters.CONTEXT]
-    causal, leaking = load("causal"), load("leaking")
+    causal = load("causal")
+    leaking = load("leaking")
     assert characters.loss(leaking, text) < 0.05 < 1 < characters.loss(causal, text) < 2
     assert characters.loss_without_future(leaking, text) > math.log(len(characters.alphabet()))  # worse than blind
     assert characters.loss_without_future(causal, text) == pytest.approx(characters.loss(causal, text), abs=1e-4)
@@ -239,7 +242,8 @@ def test_the_same_seed_writes_the_same_text_and_another_seed_another():
 
 
 def test_a_long_prompt_is_seen_from_its_end():
-    model, text = load("causal"), characters.held_out_text()[:300]
+    model = load("causal")
+    text = characters.held_out_text()[:300]
     assert characters.write(model, text, 60) == characters.write(model, text[-95:], 60)
     assert characters.write(model, text, 60) != characters.write(model, text[-3:], 60)
 
@@ -256,7 +260,8 @@ def test_the_two_models_differ_by_the_mask_only():
 
 
 def test_held_out_text_was_not_trained_on():
-    held_out, training = characters.held_out_text().split("\n"), set(characters.training_text().split("\n"))
+    held_out = characters.held_out_text().split("\n")
+    training = set(characters.training_text().split("\n"))
     assert len(held_out) > 50 and not training & set(held_out)
     assert len(held_out) + len(training) == len(set(held_out) | training) == 651
 

@@ -18,7 +18,10 @@ from course_utils.serving.speculative import speculate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-LAYERS, HEADS, KV_HEADS, D_HEAD = 2, 4, 2, 8
+LAYERS = 2
+HEADS = 4
+KV_HEADS = 2
+D_HEAD = 8
 WORDS = sorted({" " + w for s in (*facts.PLURAL, *facts.SINGULAR) for w in s.split()[1:]} | {"The", " The"})
 WORDS += [" were", " was", " are", " is", " parcel", " that", " we", " sent", " arrived"]
 ON_THIS_MACHINE = pytest.mark.skipif(bool(real.missing()), reason="the real model is not here: make model")
@@ -52,8 +55,10 @@ def tokens(tiny):
 
 def by_the_definition(found, tokens, sees=lambda i, j: j <= i, off=(), scaled=True, rotated=True, stored=lambda x: x):
     """(weights (layers, h, T, T), losses (T - 1,)) in float64, written out head by head and query by query."""
-    w, T = {name: weight.double() for name, weight in found.model.state_dict().items()}, tokens.shape[1]
-    x, weights = w["embedding.weight"][tokens[0]], torch.zeros(LAYERS, HEADS, T, T, dtype=torch.float64)
+    w = {name: weight.double() for name, weight in found.model.state_dict().items()}
+    T = tokens.shape[1]
+    x = w["embedding.weight"][tokens[0]]
+    weights = torch.zeros(LAYERS, HEADS, T, T, dtype=torch.float64)
 
     def norm(x, name):
         return x / (x.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt() * w[name]
@@ -65,18 +70,20 @@ def by_the_definition(found, tokens, sees=lambda i, j: j <= i, off=(), scaled=Tr
 
     for layer in range(LAYERS):
         part = {name: w[f"blocks.{layer}.attention.{name}_proj.weight"] for name in ("q", "k", "v", "out")}
-        y, heads = norm(x, f"blocks.{layer}.attention_norm.weight"), torch.zeros(T, HEADS * D_HEAD).double()
+        y = norm(x, f"blocks.{layer}.attention_norm.weight")
+        heads = torch.zeros(T, HEADS * D_HEAD).double()
         for h in range(HEADS):
             mine, shared = (slice(n * D_HEAD, (n + 1) * D_HEAD) for n in (h, h // (HEADS // KV_HEADS)))
             q, k, v = turned(y @ part["q"][mine].T), turned(y @ part["k"][shared].T), y @ part["v"][shared].T
             k, v = stored(k), stored(v)
             for i in range(T):
-                seen = [j for j in range(T) if sees(i, j)]
-                weights[layer, h, i, seen] = torch.softmax(k[seen] @ q[i] / (D_HEAD**0.5 if scaled else 1), 0)
+                observed = [j for j in range(T) if sees(i, j)]
+                weights[layer, h, i, observed] = torch.softmax(k[observed] @ q[i] / (D_HEAD**0.5 if scaled else 1), 0)
             if (layer, h) not in off:
                 heads[:, mine] = weights[layer, h] @ v
         x = x + heads @ part["out"].T
-        z, feed = norm(x, f"blocks.{layer}.feed_forward_norm.weight"), f"blocks.{layer}.feed_forward"
+        z = norm(x, f"blocks.{layer}.feed_forward_norm.weight")
+        feed = f"blocks.{layer}.feed_forward"
         gate = z @ w[f"{feed}.gate.weight"].T
         x = x + (gate * torch.sigmoid(gate) * (z @ w[f"{feed}.up.weight"].T)) @ w[f"{feed}.down.weight"].T
     shares = torch.log_softmax(norm(x, "norm.weight") @ w["embedding.weight"].T, -1)
@@ -92,7 +99,8 @@ def close(ours, expected):
 
 def test_scores_are_means_of_the_weights_that_they_name(tiny, tokens):
     weights, _ = by_the_definition(tiny, tokens)
-    first, previous = facts.first_token_shares(tiny, tokens, since=10), facts.previous_token_scores(tiny, tokens)
+    first = facts.first_token_shares(tiny, tokens, since=10)
+    previous = facts.previous_token_scores(tiny, tokens)
     close(first, sum(weights[:, :, i, 0] for i in range(10, 40)) / 30)
     close(previous, sum(weights[:, :, i, i - 1] for i in range(1, 40)) / 39)
     best = facts.best(first, 3)
@@ -133,8 +141,9 @@ def test_random_heads_are_different_and_none_that_is_left_out(tiny):
 
 
 def test_a_margin_is_that_of_the_right_number_right_after_the_sentence(tiny):
-    found, off = facts.margins(tiny, [(1, 2)]), [(1, 2)]
-    for margin, sentence in zip(found, (*facts.PLURAL, *facts.SINGULAR), strict=True):
+    result = facts.margins(tiny, [(1, 2)])
+    off = [(1, 2)]
+    for margin, sentence in zip(result, (*facts.PLURAL, *facts.SINGULAR), strict=True):
         were, are, was, is_ = (
             by_the_definition(tiny, tiny.encode(f"{sentence} {word}"), off=off)[1][-1]
             for word in ("were", "are", "was", "is")
@@ -143,8 +152,8 @@ def test_a_margin_is_that_of_the_right_number_right_after_the_sentence(tiny):
     weights, _ = by_the_definition(tiny, tiny.encode(facts.SINGULAR[0]))
     close(facts.subject_weights(tiny)[..., 6], weights[:, :, -1, 1])
     each = facts.margins_without_each(tiny, [1])
-    assert each.shape == (1, HEADS, 12) and torch.equal(each[0, 2], found)
-    assert not torch.equal(facts.margins(tiny), found)
+    assert each.shape == (1, HEADS, 12) and torch.equal(each[0, 2], result)
+    assert not torch.equal(facts.margins(tiny), result)
 
 
 # --- the scale, the rotation, windows, caches -----------------------------------------------------------------------
@@ -174,9 +183,9 @@ def test_float8_rounds_to_three_bits_with_one_scale_a_vector():
     x = torch.randn(50, 16, generator=torch.Generator().manual_seed(0)) * torch.logspace(-3, 3, 50)[:, None]
     x[7] = 0
     rounded = facts.in_float8(x).double()
-    for row, found in zip(x.double(), rounded, strict=True):
+    for row, result in zip(x.double(), rounded, strict=True):
         scale = row.abs().max().item() / 448
-        for number, ours in zip(row.tolist(), found.tolist(), strict=True):
+        for number, ours in zip(row.tolist(), result.tolist(), strict=True):
             size = abs(number) / scale if scale else 0.0
             step = 2.0 ** (max(math.floor(math.log2(size)), -6) - 3) if size else 1.0
             assert abs(ours) == pytest.approx(round(size / step) * step * scale, rel=1e-5) and ours * number >= 0
@@ -207,9 +216,12 @@ def test_a_draft_is_what_followed_the_last_two_tokens_the_last_time():
 
 @pytest.mark.parametrize("n", [1, 12, 40])
 def test_passes_are_those_of_speculation_at_temperature_0(tiny, n):
-    prompt, size = "the the in the the in", len(tiny.tokenizer)
-    text, rng = tiny.encode(prompt)[0].tolist(), np.random.default_rng(0)
-    end, expected = len(text) + n, []
+    prompt = "the the in the the in"
+    size = len(tiny.tokenizer)
+    text = tiny.encode(prompt)[0].tolist()
+    rng = np.random.default_rng(0)
+    end = len(text) + n
+    expected = []
 
     def p_of(tokens, rows):
         return np.eye(size)[tiny.model(torch.tensor([tokens]))[0, -rows:].argmax(-1).numpy()]
@@ -217,21 +229,21 @@ def test_passes_are_those_of_speculation_at_temperature_0(tiny, n):
     while len(text) < end:
         draft = facts.look_up(text)[: end - len(text) - 1]
         q, start = np.eye(size)[draft], len(text)  # q is (γ, V)
-        found = speculate(p_of, lambda now, q=q, start=start: q[len(now) - start], text, len(draft), rng)
-        expected.append((len(draft), found.accepted))
-        text += found.tokens
+        actual = speculate(p_of, lambda now, q=q, start=start: q[len(now) - start], text, len(draft), rng)
+        expected.append((len(draft), actual.accepted))
+        text += actual.tokens
     passes = facts.draft_passes(tiny, prompt, n)
-    assert passes == expected and sum(kept + 1 for _, kept in passes) == n
+    assert passes == expected and sum(stored + 1 for _, stored in passes) == n
 
 
 def test_a_pass_keeps_a_draft_as_far_as_the_text_agrees_and_writes_one_token_more():
     written = [3, 4, 9, 1, 2, 3, 4, 9, 1]
-    found = SimpleNamespace(
+    result = SimpleNamespace(
         encode=lambda prompt: torch.tensor([[1, 2, 3, 4, 5, 6, 1, 2]]), stream=lambda tokens, n: iter(written[:n])
     )
-    assert facts.draft_passes(found, "", 9) == [(4, 2), (0, 0), (0, 0), (3, 3)]
-    assert facts.draft_passes(found, "", 2) == [(1, 1)]
-    assert facts.draft_passes(found, "", 9, most=1) == [(1, 1), (1, 0), (0, 0), (0, 0), (1, 1), (1, 1)]
+    assert facts.draft_passes(result, "", 9) == [(4, 2), (0, 0), (0, 0), (3, 3)]
+    assert facts.draft_passes(result, "", 2) == [(1, 1)]
+    assert facts.draft_passes(result, "", 9, most=1) == [(1, 1), (1, 0), (0, 0), (0, 0), (1, 1), (1, 1)]
 
 
 # --- the record -----------------------------------------------------------------------------------------------------
@@ -282,25 +294,29 @@ def test_eight_induction_heads_are_what_copies_and_eight_others_are_not():
 
 
 def test_one_head_looks_at_the_subject_and_agreement_does_not_need_it():
-    where, agreement = facts_record.fact("where"), facts_record.fact("agreement")
+    where = facts_record.fact("where")
+    agreement = facts_record.fact("agreement")
     layer, head = where["head"]
-    seen = [round(look["weights"][layer][head], 2) for look in where["looks"]]
-    assert seen == [0.96, 0.59, 0.91, 0.8, 0.45, 0.82, 0.9, 0.76, 0.75, 0.75]
+    observed = [round(look["weights"][layer][head], 2) for look in where["looks"]]
+    assert observed == [0.96, 0.59, 0.91, 0.8, 0.45, 0.82, 0.9, 0.76, 0.75, 0.75]
     assert [(look["sentence"], look["from"], look["to"]) for look in where["looks"]] == list(facts.READ)
     tired, wide = (np.array(look["weights"]) for look in where["looks"][-2:])
     assert (tired == wide).all()  # it is the same for all heads: the word comes later
-    margins, without = np.array(agreement["margins"]), np.array(agreement["without_head"])
+    margins = np.array(agreement["margins"])
+    without = np.array(agreement["without_head"])
     assert margins.mean().round(1) == without.mean().round(1) == 2.3
     assert (margins > 0).sum() == 11 and (without > 0).sum() == 12
-    each, layers = np.array(agreement["margin_without_each"]), agreement["layers"]
+    each = np.array(agreement["margin_without_each"])
+    layers = agreement["layers"]
     assert layers == list(range(8, 22)) and each.shape == (14, 9)
     assert each[layers.index(layer), head] == pytest.approx(without.mean(), abs=1e-3)
-    before, seen = np.array(agreement["subject_weights"]), np.array(agreement["subject_weights_of_head"])
-    assert before[layer, head] == pytest.approx(seen.mean(), abs=1e-4)
-    assert seen.max() < 0.5 and seen.mean() < 0.2  # where the verb is told, the head looks elsewhere
+    before = np.array(agreement["subject_weights"])
+    observed = np.array(agreement["subject_weights_of_head"])
+    assert before[layer, head] == pytest.approx(observed.mean(), abs=1e-4)
+    assert observed.max() < 0.5 and observed.mean() < 0.2  # where the verb is told, the head looks elsewhere
     worst = facts.best(-torch.from_numpy(each), 4)
-    found = {(layers[row], number): round(float(each[row, number]), 2) for row, number in worst}
-    assert found == {(11, 1): 1.62, (19, 6): 1.66, (12, 3): 1.75, (11, 7): 1.78}
+    result = {(layers[row], number): round(float(each[row, number]), 2) for row, number in worst}
+    assert result == {(11, 1): 1.62, (19, 6): 1.66, (12, 3): 1.75, (11, 7): 1.78}
     assert set(np.ravel(agreement["right_without_each"])) == {11, 12}  # 12 without it is what many others give
 
 
@@ -317,21 +333,21 @@ def test_losses_without_the_scale_the_rotation_the_past_and_the_bits():
 
 
 def test_a_layer_that_looks_ahead_lowers_the_loss_and_all_of_them_spoil_what_is_written():
-    found = facts_record.fact("looking ahead")
-    causal, ahead = found["models"]
+    result = facts_record.fact("looking ahead")
+    causal, ahead = result["models"]
     assert causal["loss"] == facts_record.fact("left out")["loss"] and causal["moved"] == 0
     assert ahead["loss"] < causal["loss"] / 2 and ahead["moved"] > 1
-    each = np.array(found["loss_by_layer"])
+    each = np.array(result["loss_by_layer"])
     assert each.shape == (30,) and each.argmin() == 20 and each.argmax() == 1
     assert causal["written"] != ahead["written"]
 
 
 def test_drafts_help_where_a_text_repeats_itself():
-    found = {one["name"]: one for one in facts_record.fact("drafts")["prompts"]}
-    assert {name: one["prompt"] for name, one in found.items()} == facts.PROMPTS
-    for one in found.values():
+    result = {one["name"]: one for one in facts_record.fact("drafts")["prompts"]}
+    assert {name: one["prompt"] for name, one in result.items()} == facts.PROMPTS
+    for one in result.values():
         assert one["passes"] + one["kept"] == 60 and one["kept"] <= one["drafted"] <= 4 * one["passes"]
-    assert found["a story"]["kept"] < 5 < 15 < found["three alike functions"]["kept"]
+    assert result["a story"]["kept"] < 5 < 15 < result["three alike functions"]["kept"]
 
 
 def test_the_command_measures_all_facts_and_says_how_to_get_the_model(tiny, tmp_path, monkeypatch, capsys):
@@ -341,8 +357,9 @@ def test_the_command_measures_all_facts_and_says_how_to_get_the_model(tiny, tmp_
         monkeypatch.setattr(facts, name, value)
     facts_record.main(quick=True, folder=tmp_path)
     (path,) = tmp_path.iterdir()
-    rows, kept = records.read(path)["rows"], facts_record.recorded()["rows"]
-    assert [row.keys() for row in rows] == [row.keys() for row in kept]
+    rows = records.read(path)["rows"]
+    stored = facts_record.recorded()["rows"]
+    assert [row.keys() for row in rows] == [row.keys() for row in stored]
     assert np.array(rows[0]["shares"]).shape == (LAYERS, HEADS) and "drafts kept" in capsys.readouterr().out
     monkeypatch.undo()
     monkeypatch.setenv("COURSE_MODEL", "none")
@@ -353,8 +370,9 @@ def test_the_command_measures_all_facts_and_says_how_to_get_the_model(tiny, tmp_
 
 @ON_THIS_MACHINE
 def test_the_real_model_gives_what_is_recorded():
-    found, looks = real.load(), facts_record.fact("where")["looks"]
-    now = facts.where(found, *facts.READ[0])
+    result = real.load()
+    looks = facts_record.fact("where")["looks"]
+    now = facts.where(result, *facts.READ[0])
     np.testing.assert_allclose(now, looks[0]["weights"], atol=5e-3)
     assert facts.best(now, 1) == [facts.SUBJECT_HEAD]
-    np.testing.assert_allclose(facts.margins(found), facts_record.fact("agreement")["margins"], atol=5e-2)
+    np.testing.assert_allclose(facts.margins(result), facts_record.fact("agreement")["margins"], atol=5e-2)

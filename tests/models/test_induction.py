@@ -61,7 +61,8 @@ def test_a_piece_is_written_again_and_again():
 
 
 def test_the_repeat_loss_is_of_the_tokens_that_could_be_known():
-    model, tokens = Decoder(induction.VOCABULARY, 8, 1, 2, d_ff=0), induction.repeated(3, 4)
+    model = Decoder(induction.VOCABULARY, 8, 1, 2, d_ff=0)
+    tokens = induction.repeated(3, 4)
     losses = torch.nn.CrossEntropyLoss(reduction="none")(model(tokens).transpose(1, 2)[:, :, :-1], tokens[:, 1:])
     assert induction.repeat_loss(model, tokens, 4) == pytest.approx(losses[:, [4, 5, 6]].mean().item())  # tokens 5 to 7
     torch.testing.assert_close(induction.token_losses(model, tokens), losses)
@@ -70,7 +71,8 @@ def test_the_repeat_loss_is_of_the_tokens_that_could_be_known():
 
 
 def test_ablation_is_the_rise_in_loss_without_one_head():
-    model, tokens = induction.load(), induction.repeated(8, 10)
+    model = induction.load()
+    tokens = induction.repeated(8, 10)
     rises = induction.ablation(model, tokens, 10)
     off = torch.ones(2, 4)
     off[1, 2] = 0
@@ -83,8 +85,10 @@ def test_ablation_is_the_rise_in_loss_without_one_head():
 
 
 def test_the_stored_model_has_one_head_that_feeds_the_others():
-    model, period = induction.load(), 20
-    previous, after_first = induction.previous_token_scores(model, period), induction.induction_scores(model, period)
+    model = induction.load()
+    period = 20
+    previous = induction.previous_token_scores(model, period)
+    after_first = induction.induction_scores(model, period)
     rises = induction.ablation(model, induction.repeated(64, period), period)
     assert np.unravel_index(previous.argmax().item(), (2, 4)) == (0, 3)
     assert (previous > 0.9).sum() == 1
@@ -97,7 +101,8 @@ def test_the_stored_model_has_one_head_that_feeds_the_others():
 
 def test_the_record_is_of_the_stored_model():
     record = induction.recorded()
-    first, model = record["rows"][0], induction.load()
+    first = record["rows"][0]
+    model = induction.load()
     assert [row["name"] for row in record["rows"]] == [run["name"] for run in induction.RUNS]
     assert record["settings"]["parameters"] == sum(p.numel() for p in model.parameters())
     np.testing.assert_allclose(first["induction"], induction.induction_scores(model, 20), atol=1e-3)

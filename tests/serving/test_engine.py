@@ -46,7 +46,8 @@ def draw_set(seed):
     bases = [[rng.randrange(WORDS) for _ in range(24)] for _ in range(2)]
     requests = []
     for number in range(rng.randint(2, 7)):
-        kind, base = rng.random(), rng.choice(bases)
+        kind = rng.random()
+        base = rng.choice(bases)
         if kind < 0.3:  # a whole number of blocks
             prompt = base[: rng.randint(1, max(1, 16 // block_size)) * block_size]
         elif kind < 0.8:  # a beginning that others have, and an end of its own
@@ -94,12 +95,13 @@ def tables_are_sound(engine):
 
 def happened(engine, requests):
     """How often each of the difficult things took place in a run."""
-    size, prompts = engine.scheduler.block_size, {name: len(prompt) for _, name, prompt, _ in requests}
-    seen = Counter(event.kind for event in engine.events)
+    size = engine.scheduler.block_size
+    prompts = {name: len(prompt) for _, name, prompt, _ in requests}
+    observed = Counter(event.kind for event in engine.events)
     reused = {event.name: event.n for event in engine.events if event.kind == "admitted"}
     chunks = Counter(event.name for event in engine.events if event.kind == "prefill")
     return Counter(
-        preemptions=seen["preempted"],
+        preemptions=observed["preempted"],
         hits=sum(n > 0 for n in reused.values()),
         full_hits=sum(prompts[name] % size == 0 and reused[name] == prompts[name] - size for name in reused if size > 1)
         + sum(reused[name] == prompts[name] - 1 for name in reused if size == 1 and prompts[name] > 1),
@@ -128,7 +130,8 @@ def test_sets_of_requests_get_token_for_token_what_each_gets_alone(sets):
 
 
 def test_swapping_and_static_batches_change_no_token_either():
-    swapped, static = check_sets(range(200, 208), swap=True), check_sets(range(220, 224), static=True)
+    swapped = check_sets(range(200, 208), swap=True)
+    static = check_sets(range(220, 224), static=True)
     assert swapped["preemptions"] > 1 and static["preemptions"] == 0 and static["hits"] > 1
 
 
@@ -218,7 +221,8 @@ def test_who_is_preempted_comes_back_in_a_later_step():
 
 def test_prefixes_save_what_is_computed_and_change_no_token():
     prompts = [[*range(12), 20 + i] for i in range(5)]
-    counts, replies = [], []
+    counts = []
+    replies = []
     for prefix_cache in (False, True):
         engine = Engine(decoder(), 64, 4, 16, prefix_cache)
         replies.append(serve(engine, [(3, str(i), prompt, 2) for i, prompt in enumerate(prompts)]))

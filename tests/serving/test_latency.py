@@ -55,16 +55,16 @@ def test_percentiles_by_hand():
 
 
 def test_a_log_in_numbers():
-    told = summary(LOG)
-    assert (told.requests, told.seconds, told.throughput) == (3, 8, 6 / 8)
-    assert told.ttft.p50 == 2 and told.tpot.p50 == 3 and told.gap.p50 == 3 and told.largest_gap == 4
+    text = summary(LOG)
+    assert (text.requests, text.seconds, text.throughput) == (3, 8, 6 / 8)
+    assert text.ttft.p50 == 2 and text.tpot.p50 == 3 and text.gap.p50 == 3 and text.largest_gap == 4
     only_one = summary(Log(1, (Served("c", 3, 4, (8,)),), ()))
     assert (only_one.tpot, only_one.gap, only_one.largest_gap) == (None, None, None)
 
 
 def test_goodput_counts_those_who_kept_both_promises():
-    for ttft_at_most, gap_at_most, kept in ((5, 4, 3), (2, 4, 2), (2, 3, 1), (1, 4, 1), (5, 0.5, 1), (0.5, 9, 0)):
-        assert goodput(LOG, ttft_at_most, gap_at_most) == kept / 8
+    for ttft_at_most, gap_at_most, within in ((5, 4, 3), (2, 4, 2), (2, 3, 1), (1, 4, 1), (5, 0.5, 1), (0.5, 9, 0)):
+        assert goodput(LOG, ttft_at_most, gap_at_most) == within / 8
 
 
 # --- Little's law ---------------------------------------------------------------------------------------------------
@@ -72,8 +72,8 @@ def test_goodput_counts_those_who_kept_both_promises():
 
 def test_littles_law_by_hand():
     """Present: one from 0 to 1, two from 1 to 3, one from 3 to 6: an area of 8 in 6 seconds, 4 for each of two."""
-    found = little([0, 1], [3, 6])
-    assert found == (8 / 6, 2 / 6, 4)
+    result = little([0, 1], [3, 6])
+    assert result == (8 / 6, 2 / 6, 4)
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30)), min_size=1, max_size=30))
@@ -81,17 +81,17 @@ def test_littles_law_by_hand():
 def test_littles_law_is_exact_and_its_number_is_what_one_counts(rows):
     arrivals = [Fraction(start, 7) for start, _ in rows]
     finishes = [Fraction(start + length, 7) for start, length in rows]
-    found = little(arrivals, finishes)
-    assert found.number == found.rate * found.time
+    result = little(arrivals, finishes)
+    assert result.number == result.rate * result.time
     ticks = range(min(s for s, _ in rows), max(s + n for s, n in rows))  # between two sevenths nothing changes
-    assert found.number == Fraction(sum(s <= tick < s + n for tick in ticks for s, n in rows), len(ticks))
+    assert result.number == Fraction(sum(s <= tick < s + n for tick in ticks for s, n in rows), len(ticks))
 
 
 def test_littles_law_holds_for_a_simulated_server():
     log = simulate(poisson(200, 30.0, seed=1, **SHORT), COST, 4)
-    found = little([served.arrival for served in log.served], [served.finish for served in log.served])
-    assert found.number == pytest.approx(found.rate * found.time, rel=1e-12)
-    assert found.number > 1
+    result = little([served.arrival for served in log.served], [served.finish for served in log.served])
+    assert result.number == pytest.approx(result.rate * result.time, rel=1e-12)
+    assert result.number > 1
 
 
 # --- sweeps ---------------------------------------------------------------------------------------------------------
@@ -118,9 +118,9 @@ def test_waiting_stays_short_below_the_capacity_and_grows_without_end_above():
 def test_a_sweep_is_of_the_logs_that_one_would_simulate():
     (row,) = sweep([40.0], [5], COST, 4, n=100, budget=16, **SHORT)
     log = simulate(poisson(100, 40.0, 5, **SHORT), COST, 4, budget=16)
-    told = summary(log)
-    assert row["ttft_p95"] == (told.ttft.p95, 0) and row["gap_p99"] == (told.gap.p99, 0)
-    assert row["throughput"] == (told.throughput, 0) and row["goodput"] == (goodput(log, 1.0, 0.1), 0)
+    text = summary(log)
+    assert row["ttft_p95"] == (text.ttft.p95, 0) and row["gap_p99"] == (text.gap.p99, 0)
+    assert row["throughput"] == (text.throughput, 0) and row["goodput"] == (goodput(log, 1.0, 0.1), 0)
     assert row["kept"].mean == pytest.approx(sum(keeps(each, 1.0, 0.1) for each in log.served) / 100)
 
 

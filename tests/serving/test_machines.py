@@ -33,7 +33,8 @@ LLAMA = model("Llama 3 8B")  # 32 layers, d_model 4096, 32 heads of 128, 8 of th
 @pytest.mark.parametrize("machines", [1, 2, 3, 6])
 def test_the_sum_of_what_machines_give_is_the_whole_product(machines):
     rng = np.random.default_rng(machines)
-    outputs, w_o = rng.normal(size=(6, 5, 4)), rng.normal(size=(24, 7))
+    outputs = rng.normal(size=(6, 5, 4))
+    w_o = rng.normal(size=(24, 7))
     parts = split_heads(outputs, w_o, machines)
     assert [part.shape for part in parts] == [(5, 7)] * machines
     whole = sum(outputs[head] @ w_o[4 * head : 4 * head + 4] for head in range(6))
@@ -46,8 +47,8 @@ def test_a_ring_sums_and_sends_what_the_formula_says(machines):
     parts = [rng.normal(size=(machines, 6)) for _ in range(machines)]
     before = [part.copy() for part in parts]
     sums, sent = ring_all_reduce(parts)
-    for found in sums:
-        np.testing.assert_allclose(found, np.sum(before, axis=0))
+    for result in sums:
+        np.testing.assert_allclose(result, np.sum(before, axis=0))
     assert sent * 8 == pytest.approx(all_reduce_bytes(parts[0].nbytes, machines))
     np.testing.assert_array_equal(parts, before)  # what machines gave stays theirs
 
@@ -67,9 +68,9 @@ def test_attention_with_its_keys_on_several_machines_is_attention(machines):
     """On twelve machines five have no key."""
     rng = np.random.default_rng(machines)
     q, k, v = rng.normal(size=(2, 3, 8)), 3 * rng.normal(size=(2, 7, 8)), rng.normal(size=(2, 7, 5))
-    found = split_keys(q, k, v, machines)
-    np.testing.assert_allclose(found.o, arrays.attention(q, k, v)[0], atol=1e-12)
-    np.testing.assert_allclose(found.lse, arrays.logsumexp(q @ np.swapaxes(k, -1, -2) / np.sqrt(8)), atol=1e-12)
+    result = split_keys(q, k, v, machines)
+    np.testing.assert_allclose(result.o, arrays.attention(q, k, v)[0], atol=1e-12)
+    np.testing.assert_allclose(result.lse, arrays.logsumexp(q @ np.swapaxes(k, -1, -2) / np.sqrt(8)), atol=1e-12)
 
 
 def test_it_is_the_merge_of_day_6():
@@ -84,7 +85,8 @@ def test_it_is_the_merge_of_day_6():
 
 def test_no_keys_change_nothing_and_large_scores_are_safe():
     q, k, v = np.ones((1, 2)), np.full((2, 2), 1000.0), np.array([[1.0], [3.0]])
-    nothing, all_keys = attend(q, k[:0], v[:0]), attend(q, k, v)
+    nothing = attend(q, k[:0], v[:0])
+    all_keys = attend(q, k, v)
     assert nothing.o.tolist() == [[0]] and nothing.lse.tolist() == [-np.inf]
     for both in (merge(nothing, all_keys), merge(all_keys, nothing), split_keys(q, k, v, 2)):
         np.testing.assert_allclose(both.o, [[2.0]])
@@ -93,9 +95,9 @@ def test_no_keys_change_nothing_and_large_scores_are_safe():
 
 def test_merging_by_hand():
     """Weights e^0 : e^(ln 3), so a quarter of the one and three quarters of the other."""
-    found = merge(PartialOutput(np.array([[0.0]]), np.array([0.0])), PartialOutput(np.array([[4.0]]), np.log([3.0])))
-    assert found.o.item() == pytest.approx(3)
-    assert found.lse.item() == pytest.approx(np.log(4))
+    result = merge(PartialOutput(np.array([[0.0]]), np.array([0.0])), PartialOutput(np.array([[4.0]]), np.log([3.0])))
+    assert result.o.item() == pytest.approx(3)
+    assert result.lse.item() == pytest.approx(np.log(4))
 
 
 def test_bytes_of_split_keys_by_hand_do_not_know_the_context():
@@ -122,8 +124,10 @@ def test_two_machines_by_hand():
 
 
 def test_apart_no_prompt_ever_stops_a_decode():
-    requests, cost = poisson(80, 6.0, seed=0), StepCost(1e-2, 1e-4, 1e-7)
-    both, together = apart(requests, cost, 8), simulate(requests, cost, 8)
+    requests = poisson(80, 6.0, seed=0)
+    cost = StepCost(1e-2, 1e-4, 1e-7)
+    both = apart(requests, cost, 8)
+    together = simulate(requests, cost, 8)
     for one, other in zip(both.log.served, together.served, strict=True):
         assert one.name == other.name and len(one.times) == len(other.times)
     longest = max(cost(8, 8 * 4096), max(step.duration for step in both.log.steps))

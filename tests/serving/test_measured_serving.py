@@ -59,9 +59,10 @@ def test_rows_are_the_steps_that_were_run():
 
 
 def test_one_pass_tells_what_follows_each_prefix(small):
-    p_of, tokens = one_pass(small, temperature=0.7), [3, 1, 4, 1, 5, 9]
-    found = p_of(tokens, 4)
-    for row, length in zip(found, (3, 4, 5, 6), strict=True):
+    p_of = one_pass(small, temperature=0.7)
+    tokens = [3, 1, 4, 1, 5, 9]
+    result = p_of(tokens, 4)
+    for row, length in zip(result, (3, 4, 5, 6), strict=True):
         logits = small(torch.tensor([tokens[:length]]))[0, -1]
         np.testing.assert_allclose(row, torch.softmax(logits.detach().double() / 0.7, dim=-1), atol=1e-6)
     with pytest.raises(ValueError, match="ask for 1 to 6"):
@@ -79,9 +80,9 @@ def test_own_text_goes_on_from_the_prompts_and_is_the_same_for_a_seed(small):
 
 def test_a_drafter_that_is_the_model_is_always_kept(small):
     p_of = one_pass(small)
-    found = measure_acceptance(p_of, lambda tokens: p_of(tokens, 1)[0], [[1], [2, 3]], 3, 8)
-    assert found["alpha"] == pytest.approx(1) and found["accepted_share"] == 1 and found["survival"] == [1, 1, 1]
-    assert (found["rounds"], found["tokens"], found["tokens_a_pass"]) == (4, 16, 4)
+    result = measure_acceptance(p_of, lambda tokens: p_of(tokens, 1)[0], [[1], [2, 3]], 3, 8)
+    assert result["alpha"] == pytest.approx(1) and result["accepted_share"] == 1 and result["survival"] == [1, 1, 1]
+    assert (result["rounds"], result["tokens"], result["tokens_a_pass"]) == (4, 16, 4)
 
 
 @pytest.mark.thorough("the stored model writes text and drafts it")
@@ -89,9 +90,9 @@ def test_with_bigrams_of_its_own_text_the_trained_model_writes_more_than_a_token
     model = characters.load("causal")
     text = characters.encode(characters.training_text()).tolist()
     drafter = Bigrams(own_text(model, [text[97 * i : 97 * i + 12] for i in range(32)], 80), len(characters.alphabet()))
-    found = measure_acceptance(one_pass(model), drafter, [text[:12], text[500:512], text[900:912]], 2, 60)
-    assert 0.2 < found["alpha"] < 0.45
-    assert found["tokens_a_pass"] > 1.2
-    assert found["tokens_a_pass"] == pytest.approx(expected_tokens(found["alpha"], 2), abs=0.15)
-    assert found["survival"][0] > 2 * found["survival"][1]
-    assert sum(found["survival"]) * found["rounds"] == pytest.approx(found["accepted"])
+    result = measure_acceptance(one_pass(model), drafter, [text[:12], text[500:512], text[900:912]], 2, 60)
+    assert 0.2 < result["alpha"] < 0.45
+    assert result["tokens_a_pass"] > 1.2
+    assert result["tokens_a_pass"] == pytest.approx(expected_tokens(result["alpha"], 2), abs=0.15)
+    assert result["survival"][0] > 2 * result["survival"][1]
+    assert sum(result["survival"]) * result["rounds"] == pytest.approx(result["accepted"])

@@ -26,7 +26,9 @@ def store(length, block_size, h_kv=2, d=5, d_v=3, spare=3, dtype=np.float64, see
 
 def side_by_side(q, k, v):
     """Causal attention of the last n tokens, with each key head copied for its group."""
-    n, m, group = q.shape[1], k.shape[1], len(q) // len(k)
+    n = q.shape[1]
+    m = k.shape[1]
+    group = len(q) // len(k)
     mask = np.arange(m) <= np.arange(m - n, m)[:, None]
     return attention(q, k.repeat(group, 0), v.repeat(group, 0), mask)[0]
 

@@ -36,7 +36,8 @@ def test_what_the_kinds_share():
 
 def test_a_tree_finds_every_shared_token_and_blocks_only_full_ones():
     """With room for all: one system prompt of 200 tokens is found by 47 of 48, in 12 blocks of 16 or token by token."""
-    prompts, room = one_system_prompt(vocabulary=10**9), 10**5 // 16 * 16
+    prompts = one_system_prompt(vocabulary=10**9)
+    room = 10**5 // 16 * 16
     assert hit_rate(CACHES["tree"](room), prompts) == 47 * 200 / (48 * 240)
     assert hit_rate(CACHES["blocks"](room), prompts) == 47 * 192 / (48 * 240)
     turns = chat_turns(vocabulary=10**9)

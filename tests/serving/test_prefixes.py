@@ -145,7 +145,9 @@ def test_what_does_not_fit_is_refused():
 @given(CALLS, st.integers(1, 3), st.integers(4, 12))
 def test_a_block_holds_the_tokens_that_its_name_says(calls, block_size, n_blocks):
     """Tables come and go; what a lookup gives was written with these tokens, and never since."""
-    cache, written, tables = PrefixCache(n_blocks, block_size), {}, []
+    cache = PrefixCache(n_blocks, block_size)
+    written = {}
+    tables = []
     for kind, seed in calls:
         rng = random.Random(seed)
         if kind == 0 and tables:
@@ -202,10 +204,11 @@ def test_the_tree_too_leaves_a_token_to_compute():
 def test_insert_says_which_slots_to_read_from_now_on():
     """Two requests computed the same beginning: the second one reads the tree's slots, and then lets its own go."""
     tree = RadixTree(8)
-    first, second = tree.allocate(3), tree.allocate(4)
+    first = tree.allocate(3)
+    second = tree.allocate(4)
     assert tree.insert([1, 2, 3], first) == first
-    kept = tree.insert([1, 2, 3, 4], second)
-    assert kept == [*first, second[3]]
+    stored = tree.insert([1, 2, 3, 4], second)
+    assert stored == [*first, second[3]]
     tree.release(second[:3])
     assert (tree.n_cached, tree.n_free) == (4, 4)
     with pytest.raises(ValueError, match=f"slot {second[3]} is free, in the tree"):
@@ -246,31 +249,33 @@ def test_a_lock_outlives_a_split():
 @law
 @given(CALLS, st.integers(13, 40))
 def test_a_slot_holds_the_token_that_the_tree_says(calls, n_slots):
-    tree, written, running = RadixTree(n_slots), {}, []
+    tree = RadixTree(n_slots)
+    written = {}
+    running = []
     for kind, seed in calls:
         rng = random.Random(seed)
         if kind == 0 and running:
-            tokens, found, own, node = running.pop(rng.randrange(len(running)))
-            kept = tree.insert(tokens, found + own)
-            assert [written[slot] for slot in kept] == [tokens[: i + 1] for i in range(len(tokens))]
-            assert tree.match([*tokens, 2])[0] == kept, "what is read from now on is the tree's"
-            tree.release([a for a, b in zip(found + own, kept, strict=True) if a != b])
+            tokens, matched, own, node = running.pop(rng.randrange(len(running)))
+            stored = tree.insert(tokens, matched + own)
+            assert [written[slot] for slot in stored] == [tokens[: i + 1] for i in range(len(tokens))]
+            assert tree.match([*tokens, 2])[0] == stored, "what is read from now on is the tree's"
+            tree.release([a for a, b in zip(matched + own, stored, strict=True) if a != b])
             tree.unlock(node)
         else:
             tokens = prompt(rng)
-            found, node = tree.match(tokens)
-            assert len(found) < len(tokens)
-            assert [written[slot] for slot in found] == [tokens[: i + 1] for i in range(len(found))]
+            matched, node = tree.match(tokens)
+            assert len(matched) < len(tokens)
+            assert [written[slot] for slot in matched] == [tokens[: i + 1] for i in range(len(matched))]
             tree.lock(node)
             try:
-                own = tree.allocate(len(tokens) - len(found))
+                own = tree.allocate(len(tokens) - len(matched))
             except CacheFull:
                 tree.unlock(node)
                 continue
             in_use = {slot for _, a, b, _ in running for slot in a + b}
             assert not in_use & set(own)
-            written |= {slot: tokens[: len(found) + i + 1] for i, slot in enumerate(own)}
-            running.append((tokens, found, own, node))
+            written |= {slot: tokens[: len(matched) + i + 1] for i, slot in enumerate(own)}
+            running.append((tokens, matched, own, node))
         assert tree.n_free + tree.n_cached + sum(len(own) for _, _, own, _ in running) == n_slots
     for _, _, own, node in running:
         tree.release(own)

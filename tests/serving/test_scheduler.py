@@ -16,7 +16,8 @@ law = settings(deadline=None, max_examples=150, derandomize=True)
 
 def run(scheduler, requests, each_step=lambda planned: None):
     """Each request is added at the step of its arrival; returns the plans, one a step."""
-    plans, coming = [], sorted(requests, key=lambda request: request.arrival)
+    plans = []
+    coming = sorted(requests, key=lambda request: request.arrival)
     while coming or scheduler.unfinished:
         while coming and coming[0].arrival <= scheduler.step:
             scheduler.add(coming.pop(0))
@@ -91,7 +92,8 @@ def test_an_older_one_that_needs_a_block_takes_it_from_the_latest():
 
 def test_the_plans_are_the_same_without_notes():
     requests = requests_of((2, 3), (2, 3), (1, 1))
-    quiet, scheduler = Scheduler(3, 2, 9, explain=False), Scheduler(3, 2, 9)
+    quiet = Scheduler(3, 2, 9, explain=False)
+    scheduler = Scheduler(3, 2, 9)
     assert run(quiet, requests) == run(scheduler, requests)
     assert quiet.notes == [] != scheduler.notes
 
@@ -167,7 +169,8 @@ def test_a_request_may_end_before_it_has_all_its_tokens():
 def draw(seed):
     """A scheduler's sizes, and requests that fit into its pool."""
     rng = random.Random(seed)
-    requests, step = [], 0
+    requests = []
+    step = 0
     for number in range(rng.randint(1, 9)):
         step += rng.choice([0, 0, 1, 3])
         requests.append(Request(f"r{number}", step, rng.randint(1, 20), rng.randint(1, 12)))
@@ -186,10 +189,12 @@ def draw(seed):
 @given(st.integers(0, 10**6))
 def test_what_holds_in_every_step(seed):
     scheduler, requests = draw(seed)
-    computed, blocks = Counter(), scheduler.blocks
+    computed = Counter()
+    blocks = scheduler.blocks
 
     def hold(planned):
-        counts, unfinished = dict(planned), [each.request.name for each in scheduler.unfinished]
+        counts = dict(planned)
+        unfinished = [each.request.name for each in scheduler.unfinished]
         decoding = {each.request.name for each in scheduler.running if each.decodes}
         arrival = {request.name: i for i, request in enumerate(requests)}
         assert len(counts) == len(planned) and all(n >= 1 for n in counts.values())
@@ -224,13 +229,14 @@ def test_what_holds_in_every_step(seed):
 @given(st.integers(0, 10**6))
 def test_a_static_batch_takes_nobody_in_until_it_is_over(seed):
     _, requests = draw(seed)
-    scheduler, seen = Scheduler(200, 4, 8, n_slots=3, static=True), []
+    scheduler = Scheduler(200, 4, 8, n_slots=3, static=True)
+    observed = []
 
     def hold(planned):
         names = {each.request.name for each in scheduler.running}
-        if seen and names & seen[-1]:
-            assert names <= seen[-1]
-        seen.append(names)
+        if observed and names & observed[-1]:
+            assert names <= observed[-1]
+        observed.append(names)
 
     run(scheduler, requests, hold)
 

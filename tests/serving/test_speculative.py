@@ -28,7 +28,8 @@ from course_utils.serving.speculative import (
 
 law = settings(deadline=None, max_examples=150, derandomize=True)
 LONG = pytest.mark.thorough("12,000 texts are written in rounds of drafts")
-P, Q = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)
+P = (0.5, 0.3, 0.2)
+Q = (0.2, 0.3, 0.5)
 
 
 @st.composite
@@ -43,14 +44,14 @@ def exact_law(p, q, from_p):
     """The rule carried out for each draft, refused and kept, in fractions."""
     left = [max(a - b, Fraction(0)) for a, b in zip(p, q, strict=True)]
     after = p if from_p or not sum(left) else [each / sum(left) for each in left]
-    result = [Fraction(0)] * len(p)
+    distribution = [Fraction(0)] * len(p)
     for drafted, chance in enumerate(q):
         if chance:
-            kept = min(Fraction(1), p[drafted] / chance)
-            result[drafted] += chance * kept
+            acceptance = min(Fraction(1), p[drafted] / chance)
+            distribution[drafted] += chance * acceptance
             for token, share in enumerate(after):
-                result[token] += chance * (1 - kept) * share
-    return result
+                distribution[token] += chance * (1 - acceptance) * share
+    return distribution
 
 
 # --- one token ------------------------------------------------------------------------------------------------------
@@ -78,8 +79,8 @@ def test_a_draft_is_kept_when_the_coin_is_below_p_over_q(both, coin):
     for token, chance in enumerate(q):
         ratio = p[token] / chance if chance else None
         if ratio is not None and abs(coin - ratio) > 1e-9:
-            kept = accept([float(x) for x in p], [float(x) for x in q], token, float(coin))
-            assert kept == (coin < min(Fraction(1), ratio))
+            accepted = accept([float(x) for x in p], [float(x) for x in q], token, float(coin))
+            assert accepted == (coin < min(Fraction(1), ratio))
 
 
 def test_the_rule_by_hand():
@@ -116,13 +117,13 @@ def test_a_coin_draws_the_token_whose_share_it_falls_into():
 @pytest.mark.parametrize(("p", "q"), [(P, Q), ((0.4, 0.3, 0.15, 0.1, 0.05), (0.15, 0.25, 0.4, 0.1, 0.1))])
 def test_100_000_draws_have_the_law_p_and_the_popular_mistake_has_not(p, q):
     """100,000 draws from p itself lie up to 0.005 away; the mistake lies where its law says."""
-    right, kept = speculative_draws(p, q, 100_000, np.random.default_rng(0))
+    right, accepted = speculative_draws(p, q, 100_000, np.random.default_rng(0))
     wrong, _ = speculative_draws(p, q, 100_000, np.random.default_rng(0), from_p=True)
     assert total_variation(frequencies(right, len(p)), p) < 0.005
     off = total_variation(resulting_law(p, q, from_p=True), p)
     assert off > 0.1
     assert total_variation(frequencies(wrong, len(p)), p) == pytest.approx(off, abs=0.005)
-    assert kept.mean() == pytest.approx(overlap(p, q), abs=0.008)
+    assert accepted.mean() == pytest.approx(overlap(p, q), abs=0.008)
 
 
 def test_what_is_no_distribution_and_no_draft_of_q_is_refused():
@@ -179,7 +180,8 @@ def test_a_round_asks_the_target_once_and_says_what_it_kept():
         asked.append((tuple(tokens), n))
         return target(tokens, n)
 
-    rng, lengths = np.random.default_rng(0), set()
+    rng = np.random.default_rng(0)
+    lengths = set()
     for number in range(200):
         done = speculate(counted, drafter, (0, 2), 3, rng)
         assert asked[number] == ((0, 2, *done.drafted), 4)
@@ -241,7 +243,9 @@ def test_expected_tokens_are_the_formula_and_the_sum_over_where_it_stops(twentie
 
 
 def test_simulated_rounds_write_as_many_tokens_as_expected():
-    rng, alpha, gamma = np.random.default_rng(0), 0.7, 4
+    rng = np.random.default_rng(0)
+    alpha = 0.7
+    gamma = 4
     rounds = [speculate(lambda tokens, n: np.tile(P, (n, 1)), lambda tokens: np.array(Q), [0], gamma, rng)
               for _ in range(4000)]  # fmt: skip
     assert np.mean([len(done.tokens) for done in rounds]) == pytest.approx(expected_tokens(alpha, gamma), abs=0.1)
@@ -272,9 +276,9 @@ def test_the_best_length_is_the_best_of_all_choices_of_prefixes(kept, tenths):
         (len(kept) + sum(s[:n].sum() for s, n in zip(survival, chosen, strict=True))) / cost(len(kept) + sum(chosen))
         for chosen in itertools.product(*(range(len(s) + 1) for s in survival))
     )
-    found = best_length(np.concatenate(survival), len(kept), cost)
-    assert found.rate == pytest.approx(best)
-    assert found.rate == pytest.approx(found.tokens / cost(len(kept) + found.drafts))
+    result = best_length(np.concatenate(survival), len(kept), cost)
+    assert result.rate == pytest.approx(best)
+    assert result.rate == pytest.approx(result.tokens / cost(len(kept) + result.drafts))
 
 
 def test_the_busier_the_machine_the_fewer_drafts_it_verifies():

@@ -20,44 +20,49 @@ def test_a_step_costs_its_base_its_tokens_and_what_it_reads():
 
 
 def test_a_fit_of_exact_steps_gives_back_the_cost():
-    cost, rng = StepCost(3e-3, 2e-5, 4e-7), np.random.default_rng(0)
-    tokens, contexts = rng.integers(1, 500, 12), rng.integers(0, 50000, 12)
-    found = fit(tokens, contexts, [cost(int(n), int(c)) for n, c in zip(tokens, contexts, strict=True)])
-    np.testing.assert_allclose(found.cost, cost, rtol=1e-9)
-    assert found.r_squared == pytest.approx(1) and found.largest_error < 1e-9
+    cost = StepCost(3e-3, 2e-5, 4e-7)
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(1, 500, 12)
+    contexts = rng.integers(0, 50000, 12)
+    result = fit(tokens, contexts, [cost(int(n), int(c)) for n, c in zip(tokens, contexts, strict=True)])
+    np.testing.assert_allclose(result.cost, cost, rtol=1e-9)
+    assert result.r_squared == pytest.approx(1) and result.largest_error < 1e-9
 
 
 def test_a_fit_meets_the_conditions_of_the_best_solution_that_is_not_negative():
     """Karush, Kuhn and Tucker: no slope where a number is above 0, and none that leads down where it is 0."""
-    rng, on_the_edge = np.random.default_rng(1), 0
+    rng = np.random.default_rng(1)
+    on_the_edge = 0
     for _ in range(60):
-        tokens, contexts = rng.integers(1, 50, 8).astype(float), rng.integers(0, 50, 8).astype(float)
+        tokens = rng.integers(1, 50, 8).astype(float)
+        contexts = rng.integers(0, 50, 8).astype(float)
         seconds = rng.uniform(0.5, 2, 8) + 0.02 * tokens * rng.integers(-1, 2)
         seconds = np.abs(seconds) + 0.01
-        found = np.array(fit(tokens, contexts, seconds).cost)
+        result = np.array(fit(tokens, contexts, seconds).cost)
         design = np.column_stack([np.ones(8), tokens, contexts]) / seconds[:, None]
-        slope = design.T @ (design @ found - 1)
-        assert (found >= 0).all()
-        np.testing.assert_allclose(slope[found > 0], 0, atol=1e-8)
-        assert (slope[found == 0] >= -1e-8).all()
-        on_the_edge += (found == 0).any()
+        slope = design.T @ (design @ result - 1)
+        assert (result >= 0).all()
+        np.testing.assert_allclose(slope[result > 0], 0, atol=1e-8)
+        assert (slope[result == 0] >= -1e-8).all()
+        on_the_edge += (result == 0).any()
     assert 5 < on_the_edge < 60  # both kinds were met
 
 
 def test_a_fit_weighs_short_steps_as_long_ones():
     """Of 1000 and 2000 s it takes 1200, where (x / 1000 − 1)² + (x / 2000 − 1)² is least; 1500 without the weights."""
-    found = fit([1, 1, 1000, 1000], [0, 0, 0, 0], [2.0, 2.0, 1000.0, 2000.0])
-    assert found.cost(1) == pytest.approx(2)
-    assert found.cost(1000) == pytest.approx(1200)
+    result = fit([1, 1, 1000, 1000], [0, 0, 0, 0], [2.0, 2.0, 1000.0, 2000.0])
+    assert result.cost(1) == pytest.approx(2)
+    assert result.cost(1000) == pytest.approx(1200)
 
 
 def test_r_squared_is_the_share_of_the_spread_that_the_fit_tells():
-    tokens, seconds = [1, 2, 3, 4], [1.0, 2.2, 2.9, 4.1]
-    found = fit(tokens, [0, 0, 0, 0], seconds)
-    told = [found.cost(n) for n in tokens]
-    missed = sum((a - b) ** 2 for a, b in zip(seconds, told, strict=True))
-    assert found.r_squared == pytest.approx(1 - missed / sum((s - 2.55) ** 2 for s in seconds))
-    assert found.largest_error == max(abs(a / b - 1) for a, b in zip(told, seconds, strict=True))
+    tokens = [1, 2, 3, 4]
+    seconds = [1.0, 2.2, 2.9, 4.1]
+    result = fit(tokens, [0, 0, 0, 0], seconds)
+    fitted = [result.cost(n) for n in tokens]
+    missed = sum((a - b) ** 2 for a, b in zip(seconds, fitted, strict=True))
+    assert result.r_squared == pytest.approx(1 - missed / sum((s - 2.55) ** 2 for s in seconds))
+    assert result.largest_error == max(abs(a / b - 1) for a, b in zip(fitted, seconds, strict=True))
 
 
 def test_what_cannot_be_fitted_is_refused():
@@ -85,11 +90,11 @@ def test_a_real_gpu_keeps_to_three_numbers():
 
 
 def test_the_course_s_decoder_keeps_to_three_numbers_too():
-    found = of_the_course()
-    result = recorded("serving steps")[0]
-    np.testing.assert_allclose(found.cost, result["settings"]["fit"], rtol=1e-3)
-    assert found.r_squared > 0.97 and min(found.cost) > 0
-    assert {row["kind"] for row in result["rows"]} == {"decode", "prompt"}
+    fitted = of_the_course()
+    stored = recorded("serving steps")[0]
+    np.testing.assert_allclose(fitted.cost, stored["settings"]["fit"], rtol=1e-3)
+    assert fitted.r_squared > 0.97 and min(fitted.cost) > 0
+    assert {row["kind"] for row in stored["rows"]} == {"decode", "prompt"}
 
 
 def test_the_data_sheet_promises_less_and_reading_the_cache_reaches_it():
@@ -103,7 +108,8 @@ def test_the_data_sheet_promises_less_and_reading_the_cache_reaches_it():
 
 @pytest.mark.parametrize("name", ["Llama 3 8B", "GPT-2 XL"])
 def test_steps_at_best_lie_between_the_roofline_and_twice_it(name):
-    configuration, machine = model(name), MACHINES["NVIDIA H100 SXM"]
+    configuration = model(name)
+    machine = MACHINES["NVIDIA H100 SXM"]
     cost = at_best(configuration, machine)
     for B in (1, 16, 512):
         for T in (128, 1024):

@@ -10,7 +10,8 @@ from course_utils.serving.traffic import ANSWERS, DOCUMENTS, PROMPTS, THREE, Len
 
 def test_arrivals_are_a_poisson_process():
     """Exponential gaps: mean 1 / rate, and as many above their median, ln 2 / rate, as below. Five standard errors."""
-    n, rate = 20000, 4.0
+    n = 20000
+    rate = 4.0
     arrivals = np.array([request.arrival for request in poisson(n, rate, seed=3)])
     gaps = np.diff(arrivals, prepend=0)
     assert (gaps > 0).all()
@@ -21,7 +22,8 @@ def test_arrivals_are_a_poisson_process():
 
 
 def test_another_rate_brings_the_same_requests_in_stretched_time():
-    slow, fast = poisson(50, 1.0, seed=7), poisson(50, 8.0, seed=7)
+    slow = poisson(50, 1.0, seed=7)
+    fast = poisson(50, 8.0, seed=7)
     assert [request[2:] for request in slow] == [request[2:] for request in fast]
     np.testing.assert_allclose([r.arrival for r in slow], [8 * r.arrival for r in fast])
     assert poisson(80, 1.0, seed=7)[:50] == slow

@@ -12,8 +12,10 @@ from course_utils.attention import arrays, scaling
 from course_utils.views import SaturationExplorer, TemperatureExplorer
 from course_utils.views.widgets import saturation
 
-SIZES, STEPS = [2**power for power in range(1, 6)], [2**power for power in range(13)]
-SCORES, LABELS = [2, 1, 0.5, -1], ["the", "cat", "sat", "down"]
+SIZES = [2**power for power in range(1, 6)]
+STEPS = [2**power for power in range(13)]
+SCORES = [2, 1, 0.5, -1]
+LABELS = ["the", "cat", "sat", "down"]
 
 
 def temperature(**more):
@@ -42,7 +44,8 @@ class TestSaturation:
     def test_the_page_gets_the_scores_of_this_seed_for_every_d_k(self, seed):
         explorer = SaturationExplorer(n_keys=32)
         explorer.seed = seed
-        table, place = sent(explorer), seed - on_page(explorer).draws["first"]
+        table = sent(explorer)
+        place = seed - on_page(explorer).draws["first"]
         for step in range(13):
             explorer.d_k = 2**step
             np.testing.assert_array_equal(table[place, step], explorer.scores)
@@ -120,7 +123,8 @@ class TestSaturation:
                 assert len(explorer.figure().axes) == 3
 
     def test_the_trace_is_told_and_drawn_only_where_asked_for(self):
-        plain, traced = SaturationExplorer(512), SaturationExplorer(512, trace=True)
+        plain = SaturationExplorer(512)
+        traced = SaturationExplorer(512, trace=True)
         assert "trace" not in plain.as_text() + plain.alt()
         assert "trace of Jacobian" in traced.as_text() and "the trace of the Jacobian fall" in traced.alt()
         assert len(traced.figure().axes) == 4

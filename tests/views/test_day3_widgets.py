@@ -98,7 +98,8 @@ class TestFamilies:
             "causal, upper left": masks.causal(n, m, align="upper-left"),
             "sliding window": masks.sliding_window(n, 2, m),
         }.items():
-            painter.window, painter.family = 2, family
+            painter.window = 2
+            painter.family = family
             np.testing.assert_array_equal(painter.mask, mask.numpy())
 
     def test_a_target_is_told_by_the_cells_that_are_still_to_change(self):
@@ -149,7 +150,8 @@ class TestFamilies:
         assert painter.family == "painted" and on_page(painter).result["mask"] == "0001" * 4
 
     def test_a_change_and_what_follows_from_it_reach_the_page_in_one_message(self, monkeypatch):
-        painter, sent = MaskPainter(TOKENS, family="sliding window"), []
+        painter = MaskPainter(TOKENS, family="sliding window")
+        sent = []
         monkeypatch.setattr(painter, "_send", lambda message, buffers=None: sent.append(message))
         painter.window = 1
         assert [{"window", "_mask", "_result"}] == [set(message["state"]) for message in sent]
@@ -277,14 +279,16 @@ class TestVerdict:
         assert "The output is not weights · v." in on_page(painter).result["lines"][3]
 
     def test_the_seed_decides_the_numbers(self):
-        first, same, other = MaskPainter(TOKENS), MaskPainter(TOKENS, seed=0), MaskPainter(TOKENS, seed=1)
+        first = MaskPainter(TOKENS)
+        same = MaskPainter(TOKENS, seed=0)
+        other = MaskPainter(TOKENS, seed=1)
         np.testing.assert_array_equal(first.weights, same.weights)
         assert not np.allclose(first.weights, other.weights)
 
 
 class TestRowsWithoutKeys:
     @pytest.mark.parametrize(
-        ("attention", "told"),
+        ("attention", "text"),
         [
             (None, "its weights are 0."),
             (by_library, "its weights are 0."),
@@ -293,11 +297,11 @@ class TestRowsWithoutKeys:
             (ignores, "its weights are not 0."),
         ],
     )
-    def test_what_the_function_gives_is_told(self, attention, told):
+    def test_what_the_function_gives_is_told(self, attention, text):
         mask = np.tri(4, dtype=bool)
         mask[1] = False
         painter = MaskPainter(TOKENS, mask=mask, attention=attention)
-        assert on_page(painter).result["lines"][2] == f"“cat” may attend to nothing: {told}"
+        assert on_page(painter).result["lines"][2] == f"“cat” may attend to nothing: {text}"
         assert on_page(painter).result["rows"] == "-e--"
 
     def test_nan_where_there_is_no_key_is_no_leak_but_is_shown(self):
@@ -311,8 +315,8 @@ class TestRowsWithoutKeys:
 
     def test_many_rows_are_counted(self):
         painter = MaskPainter(TOKENS, family="padding", length=0)
-        told = "“the”, “cat” and 2 more may attend to nothing: their weights are 0."
-        assert on_page(painter).result["lines"][2] == told
+        text = "“the”, “cat” and 2 more may attend to nothing: their weights are 0."
+        assert on_page(painter).result["lines"][2] == text
         assert painter.verdict == NO_LEAK
 
     def test_two_rows_are_named_and_what_only_some_weights_are_is_said_so(self):
@@ -323,10 +327,10 @@ class TestRowsWithoutKeys:
 
         mask = np.tri(4, dtype=bool)
         mask[[0, 2]] = False
-        told = "“the” and “sat” may attend to nothing: "
-        assert on_page(MaskPainter(TOKENS, mask=mask)).result["lines"][2] == told + "their weights are 0."
+        text = "“the” and “sat” may attend to nothing: "
+        assert on_page(MaskPainter(TOKENS, mask=mask)).result["lines"][2] == text + "their weights are 0."
         painter = MaskPainter(TOKENS, mask=mask, attention=nan_in_one)
-        assert on_page(painter).result["lines"][2] == told + "some of their weights are NaN or infinite."
+        assert on_page(painter).result["lines"][2] == text + "some of their weights are NaN or infinite."
 
     def test_nan_in_a_row_that_has_keys_is_a_problem(self):
         def zero_over_zero(q, k, v, mask):
@@ -389,7 +393,7 @@ class TestProblems:
         assert capsys.readouterr().out == ""
 
     @pytest.mark.parametrize(
-        ("given", "message"),
+        ("arguments", "message"),
         [
             ({"tokens": "the cat"}, "tokens is one string"),
             ({"tokens": []}, "tokens is empty"),
@@ -406,9 +410,9 @@ class TestProblems:
             ({"attention": "causal"}, "attention is str: give a function"),
         ],
     )
-    def test_what_does_not_fit_is_told(self, given, message):
+    def test_what_does_not_fit_is_told(self, arguments, message):
         with pytest.raises(ValueError, match=message):
-            MaskPainter(**{"tokens": TOKENS, **given})
+            MaskPainter(**{"tokens": TOKENS, **arguments})
 
     def test_an_unknown_setting_is_told(self):
         with pytest.raises(TypeError, match="MaskPainter takes no width"):
@@ -449,11 +453,11 @@ class TestWithoutAKernel:
         ]
 
     def test_text_and_picture_are_the_same_on_every_run(self):
-        (first, seen), (second, _) = (MaskPainter(TOKENS)._repr_mimebundle_() for _ in range(2))
+        (first, observed), (second, _) = (MaskPainter(TOKENS)._repr_mimebundle_() for _ in range(2))
         assert first["text/plain"] == second["text/plain"] and first["image/png"] == second["image/png"]
         assert base64.b64decode(first["image/png"]).startswith(b"\x89PNG")
-        assert "May attend: the to the; cat to the, cat;" in seen["image/png"]["alt"]
-        assert NO_LEAK in seen["image/png"]["alt"]
+        assert "May attend: the to the; cat to the, cat;" in observed["image/png"]["alt"]
+        assert NO_LEAK in observed["image/png"]["alt"]
 
     @pytest.mark.parametrize("family", ["causal", "padding"])
     def test_the_picture_hatches_what_is_blocked_in_both_grids(self, family):

@@ -15,7 +15,8 @@ from course_utils.models.decoder import Decoder, new_caches
 from course_utils.views import DecodeStepper, MemoryCalculator
 from course_utils.views.widgets.calculator import CARDS, OWN
 
-PROMPT, NEW = ["the", "cat", "sat"], ["on", "the", "mat", "."]
+PROMPT = ["the", "cat", "sat"]
+NEW = ["on", "the", "mat", "."]
 
 
 def stepper(**more):
@@ -26,21 +27,23 @@ class TestStepper:
     @pytest.mark.parametrize("cached", [False, True])
     def test_its_counts_are_those_of_a_decoder_that_generates(self, cached):
         """Tokens through the layers, scores of a head, and the growth of a cache, counted on the real thing."""
-        model, seen = Decoder(9, 8, 2, 2, d_ff=0).eval(), []
+        model = Decoder(9, 8, 2, 2, d_ff=0).eval()
+        observed = []
         caches = new_caches(model, ContiguousCache, 1, capacity=7) if cached else None
-        text, n_layers = torch.arange(7)[None], 2
+        text = torch.arange(7)[None]
+        n_layers = 2
         with torch.no_grad():
             for step in range(4):
                 T = 3 + step
                 tokens = text[:, T - 1 : T] if cached and step else text[:, :T]
                 before = int(caches[0].lengths) if cached else 0
                 _, weights = model(tokens, caches, return_weights=True)
-                seen.append(
+                observed.append(
                     (tokens.shape[1], weights[0][0, 0].numel(), before, int(caches[0].lengths) if cached else 0)
                 )
         walk = stepper(n_layers=n_layers, n_heads=2, d_head=4, bytes_per_value=4)
         a_token = kv_cache_bytes(n_layers, 2, 4, 1, bytes_per_value=4)
-        for step, (rows, scores, before, after) in enumerate(seen):
+        for step, (rows, scores, before, after) in enumerate(observed):
             walk.step = step
             expected = (rows, scores, before * a_token, (after - before) * a_token)
             assert walk.work["with" if cached else "without"] == expected
@@ -64,7 +67,8 @@ class TestStepper:
             assert not np.isin(cells[: 3 + step, 3 : 6 + step][below], ["m", "b"]).any()
 
     def test_the_total_is_the_sum_of_the_passes(self):
-        walk, passes = stepper(), []
+        walk = stepper()
+        passes = []
         for step in range(4):
             walk.step = step
             passes.append(walk.work)
@@ -117,7 +121,7 @@ class TestStepper:
         assert (on_page(walk).problem, on_page(walk).answered) == ("", ["once upon a", "time there was"])
 
     @pytest.mark.parametrize(
-        ("typed", "said"),
+        ("typed", "message"),
         [
             (["", "time"], "Type at least one word into each field."),
             (["a b", "  "], "Type at least one word into each field."),
@@ -125,11 +129,11 @@ class TestStepper:
             (["antidisestablishmentarianism", "a"], "“antidisestablish…” has 28 letters: at most 16 fit."),
         ],
     )
-    def test_what_does_not_fit_is_said_and_nothing_changes(self, typed, said):
+    def test_what_does_not_fit_is_said_and_nothing_changes(self, typed, message):
         walk = stepper()
         walk.step = 2
         send(walk, typed=typed)
-        assert (on_page(walk).problem, on_page(walk).answered) == (said, typed)
+        assert (on_page(walk).problem, on_page(walk).answered) == (message, typed)
         assert (walk.step, on_page(walk).tokens) == (2, [*PROMPT, *NEW])
         send(walk, typed=["a", "b"])
         assert (on_page(walk).problem, on_page(walk).tokens) == ("", ["a", "b"])
@@ -161,8 +165,8 @@ class TestCalculator:
         calculator = MemoryCalculator("Gemma 3 1B", context=512)
         assert "2 × 1 heads × 256 × (4 layers × 512 tokens + 22 layers × 512 tokens)" in calculator.as_text()
         calculator.context = 32_768
-        said = "(4 layers × 32,768 tokens + 22 layers × 512 tokens (the window keeps the last 512))"
-        assert said in calculator.as_text() and calculator.longest < math.inf
+        message = "(4 layers × 32,768 tokens + 22 layers × 512 tokens (the window keeps the last 512))"
+        assert message in calculator.as_text() and calculator.longest < math.inf
 
     def test_the_figures_that_the_course_quotes(self):
         calculator = MemoryCalculator("LLaMA 7B", context=1)
@@ -170,10 +174,10 @@ class TestCalculator:
         calculator.context = 4096
         assert calculator.cache_bytes == 2 * 2**30
         calculator.context = 8192
-        found = []
+        result = []
         for calculator.n_kv_heads in (32, 8, 1):
-            found.append(calculator.cache_bytes / 2**30)
-        assert found == [4, 1, 0.125]
+            result.append(calculator.cache_bytes / 2**30)
+        assert result == [4, 1, 0.125]
 
     @pytest.mark.parametrize("name", [name for name, each in MODELS.items() if each.d_ff])
     @pytest.mark.parametrize("card", list(CARDS))
@@ -219,7 +223,7 @@ class TestCalculator:
         assert "does not count the weights" in MemoryCalculator("DeepSeek-V3").as_text()
 
     @pytest.mark.parametrize(
-        ("given", "error", "message"),
+        ("arguments", "error", "message"),
         [
             ({"model": "LLaMA 8B"}, ValueError, "no model 'LLaMA 8B'; there are"),
             ({"card": "an abacus"}, ValueError, "no card 'an abacus'; there are 24 GiB"),
@@ -231,9 +235,9 @@ class TestCalculator:
         ],
         ids=str,
     )
-    def test_what_there_is_not_is_refused(self, given, error, message):
+    def test_what_there_is_not_is_refused(self, arguments, error, message):
         with pytest.raises(error, match=message):
-            MemoryCalculator(**given)
+            MemoryCalculator(**arguments)
 
 
 class TestOwnSizes:
@@ -261,7 +265,7 @@ class TestOwnSizes:
         assert on_page(calculator).shown["heads_told"] == "4"
 
     @pytest.mark.parametrize(
-        ("typed", "said"),
+        ("typed", "message"),
         [
             ({"layers": "many"}, "layers is “many”: give a whole number."),
             ({"layers": "2.5"}, "layers is “2.5”: give a whole number."),
@@ -273,11 +277,12 @@ class TestOwnSizes:
         ],
         ids=str,
     )
-    def test_what_is_wrong_is_said_in_words_and_nothing_changes(self, typed, said):
+    def test_what_is_wrong_is_said_in_words_and_nothing_changes(self, typed, message):
         calculator = MemoryCalculator(OWN)
-        before, sizes = on_page(calculator).shown, on_page(calculator).typed
+        before = on_page(calculator).shown
+        sizes = on_page(calculator).typed
         send(calculator, typed={**sizes, **typed})
-        assert (on_page(calculator).problem, on_page(calculator).shown) == (said, before)
+        assert (on_page(calculator).problem, on_page(calculator).shown) == (message, before)
         send(calculator, typed=sizes)
         assert on_page(calculator).problem == ""
 

@@ -46,67 +46,70 @@ def inputs(shown):
 class TestTileWalker:
     @sizes
     def test_the_walk_ends_in_attention(self, n, m, block_q, block_k, causal):
-        shown = walker(n, m, block_q, block_k, causal)
-        q, k, v = inputs(shown)
+        widget = walker(n, m, block_q, block_k, causal)
+        q, k, v = inputs(widget)
         mask = masks.causal(n, m) if causal else None
         output, _ = tensors.attention(q, k, v, mask=mask)
         lse = tiled.forward(q, k, v, causal)[1]
-        seen = np.isfinite(lse.numpy())
-        np.testing.assert_allclose(shown.output[seen], output.numpy()[seen], atol=1e-12)
-        np.testing.assert_allclose(shown.lse, lse.numpy(), atol=1e-12)
-        assert (shown.output[~seen] == 0).all()
+        sees_a_key = np.isfinite(lse.numpy())
+        np.testing.assert_allclose(widget.output[sees_a_key], output.numpy()[sees_a_key], atol=1e-12)
+        np.testing.assert_allclose(widget.lse, lse.numpy(), atol=1e-12)
+        assert (widget.output[~sees_a_key] == 0).all()
 
     @sizes
     def test_the_bytes_are_those_that_the_meter_and_the_formula_count(self, n, m, block_q, block_k, causal):
-        shown = walker(n, m, block_q, block_k, causal)
+        widget = walker(n, m, block_q, block_k, causal)
         memory = traffic.FastMemory(10**6)
-        q, k, v = (x.float() for x in inputs(shown))
+        q, k, v = (x.float() for x in inputs(widget))
         traffic.metered_forward(q, k, v, memory, causal, block_q=block_q, block_k=block_k)
-        moved = [shown.bytes for _ in at_each_step(shown)]
+        moved = [widget.bytes for _ in at_each_step(widget)]
         assert moved[0] == {"read": 0, "written": 0}
         assert moved[-1] == {"read": memory.read, "written": memory.written}
         assert moved[-1] == traffic.tiled_traffic(n, m, 6, 6, block_q, block_k, 4, causal)
-        assert shown.naive_bytes == traffic.naive_traffic(n, m, 6, 6, 4)
+        assert widget.naive_bytes == traffic.naive_traffic(n, m, 6, 6, 4)
         for one, other in itertools.pairwise(moved):  # every step moves something, none takes back
             assert one["read"] <= other["read"] and one["written"] <= other["written"] and one != other
 
     def test_half_precision_halves_the_bytes(self):
-        wide, narrow = walker(bytes_per_value=4), walker(bytes_per_value=2)
-        wide.step, narrow.step = wide.last, narrow.last
+        wide = walker(bytes_per_value=4)
+        narrow = walker(bytes_per_value=2)
+        wide.step = wide.last
+        narrow.step = narrow.last
         assert wide.bytes == {name: 2 * count for name, count in narrow.bytes.items()}
         assert wide.naive_bytes["read"] == 2 * narrow.naive_bytes["read"]
 
     def test_a_full_tile_holds_the_footprint_and_the_other_steps_less(self):
-        shown = walker(16, 16, 4, 2)
+        widget = walker(16, 16, 4, 2)
         footprint = traffic.footprint(4, 2, 6, 6, 4)
-        for frame in at_each_step(shown):
+        for frame in at_each_step(widget):
             assert frame["held_bytes"] == footprint if frame["tile"] is not None else frame["held_bytes"] < footprint
-        assert on_page(shown).walk["frames"][0]["held_bytes"] == 0
-        assert on_page(shown).walk["frames"][2]["held"] == ["4×6", "2×6", "2×6", "4×2", "4×4", "4×6"]
-        four = on_page(shown).layout["parts"][4].rstrip(")").replace(" (", ", ").split(", ")
+        assert on_page(widget).walk["frames"][0]["held_bytes"] == 0
+        assert on_page(widget).walk["frames"][2]["held"] == ["4×6", "2×6", "2×6", "4×2", "4×4", "4×6"]
+        four = on_page(widget).layout["parts"][4].rstrip(")").replace(" (", ", ").split(", ")
         assert four == ["m", "l", "new m", "sum"]  # the 4 of its 4×4
 
     @sizes
     def test_every_tile_leaves_the_partial_result_of_the_keys_so_far(self, n, m, block_q, block_k, causal):
-        shown = walker(n, m, block_q, block_k, causal)
-        q, k, v = inputs(shown)
+        widget = walker(n, m, block_q, block_k, causal)
+        q, k, v = inputs(widget)
         mask = masks.causal(n, m) if causal else torch.ones(n, m, dtype=torch.bool)
-        for frame in on_page(shown).walk["frames"]:
+        for frame in on_page(widget).walk["frames"]:
             if frame["tile"] is None:
                 continue
-            top, bottom, _, stop = on_page(shown).walk["tiles"][frame["tile"]]
-            rows, keys = slice(top, bottom), slice(0, stop)
-            wanted = tiled.partial_attention(q[rows], k[keys], v[keys], mask[rows, keys])
+            top, bottom, _, stop = on_page(widget).walk["tiles"][frame["tile"]]
+            rows = slice(top, bottom)
+            keys = slice(0, stop)
+            expected = tiled.partial_attention(q[rows], k[keys], v[keys], mask[rows, keys])
             assert [int(row["query"]) for row in frame["rows"]] == list(range(top, bottom))
-            for row, m_now, l_now, o_now in zip(frame["rows"], *wanted, strict=True):
+            for row, m_now, l_now, o_now in zip(frame["rows"], *expected, strict=True):
                 assert as_number(row["m"][1]) == pytest.approx(m_now.item(), abs=6e-4)
                 assert as_number(row["l"][1]) == pytest.approx(l_now.item(), abs=6e-4)
                 np.testing.assert_allclose(row["o"], o_now.numpy(), atol=6e-5)
 
     def test_what_was_is_multiplied_by_the_factor_before_the_tile_is_added(self):
-        shown = walker(16, 16, 4, 4)
+        widget = walker(16, 16, 4, 4)
         shrunk = 0
-        for before, frame in itertools.pairwise(on_page(shown).walk["frames"]):
+        for before, frame in itertools.pairwise(on_page(widget).walk["frames"]):
             if frame["tile"] is None:
                 continue
             for old, row in zip(before["rows"], frame["rows"], strict=True):
@@ -119,18 +122,19 @@ class TestTileWalker:
         assert shrunk > 5
 
     def test_the_last_step_of_a_block_divides_and_stores(self):
-        shown = walker(8, 8, 4, 4)
-        frames = on_page(shown).walk["frames"]
+        widget = walker(8, 8, 4, 4)
+        frames = on_page(widget).walk["frames"]
         stores = [step for step, frame in enumerate(frames) if frame["stored"] > frames[step - 1]["stored"]]
-        assert [frames[step]["stored"] for step in stores] == [4, 8] and stores[-1] == shown.last
+        assert [frames[step]["stored"] for step in stores] == [4, 8] and stores[-1] == widget.last
         for step, start in zip(stores, (0, 4), strict=True):
-            np.testing.assert_allclose([r["o"] for r in frames[step]["rows"]], shown.output[start:][:4], atol=6e-5)
+            np.testing.assert_allclose([r["o"] for r in frames[step]["rows"]], widget.output[start:][:4], atol=6e-5)
             assert "Divide o by l. Store 4 outputs" in frames[step]["told"]
 
     @sizes
     def test_tiles_skips_and_crosses_cover_every_score_once(self, n, m, block_q, block_k, causal):
         walk = on_page(walker(n, m, block_q, block_k, causal)).walk
-        covered, may = np.zeros((n, m), int), np.zeros((n, m), bool)
+        covered = np.zeros((n, m), int)
+        may = np.zeros((n, m), bool)
         for top, bottom, first, end in walk["tiles"]:
             covered[top:bottom, first:end] += 1
             may[top:bottom, first:end] = True
@@ -140,8 +144,8 @@ class TestTileWalker:
             assert may[row, first:end].all()
             may[row, first:end] = False
         assert (covered == 1).all()
-        wanted = masks.causal(n, m).numpy() if causal else np.ones((n, m), bool)
-        np.testing.assert_array_equal(may, wanted)
+        expected = masks.causal(n, m).numpy() if causal else np.ones((n, m), bool)
+        np.testing.assert_array_equal(may, expected)
 
     def test_the_text_says_what_is_skipped_and_what_is_masked(self):
         causal = " ".join(frame["told"] for frame in on_page(walker(8, 8, 4, 4, True)).walk["frames"])
@@ -154,10 +158,10 @@ class TestTileWalker:
     def test_given_matrices_go_before_sizes(self):
         q, k, v = np.eye(3, 2), np.ones((4, 2)), np.arange(12.0).reshape(4, 3)
         for kind in (np.asarray, torch.tensor, lambda x: x.tolist()):
-            shown = TileWalker(q=kind(q), k=kind(k), v=kind(v), block_q=2, block_k=3)
-            np.testing.assert_allclose(shown.output, np.tile(v.mean(0), (3, 1)))
-        shown.step = shown.last
-        assert shown.bytes == traffic.tiled_traffic(3, 4, 2, 3, 2, 3, 4)
+            widget = TileWalker(q=kind(q), k=kind(k), v=kind(v), block_q=2, block_k=3)
+            np.testing.assert_allclose(widget.output, np.tile(v.mean(0), (3, 1)))
+        widget.step = widget.last
+        assert widget.bytes == traffic.tiled_traffic(3, 4, 2, 3, 2, 3, 4)
 
     def test_the_seed_draws_the_numbers(self):
         assert walker(seed=1).as_text() == walker(seed=1).as_text()
@@ -165,29 +169,31 @@ class TestTileWalker:
 
     @pytest.mark.parametrize(("name", "value"), [("causal", True), ("block_q", 2), ("block_k", 5)])
     def test_a_new_setting_starts_a_new_walk_in_one_message(self, name, value, monkeypatch):
-        shown, sent = walker(), []
-        shown.step = 4
-        monkeypatch.setattr(shown, "_send", lambda message, buffers=None: sent.append(message))
-        setattr(shown, name, value)
-        assert shown.step == 0 and on_page(shown).walk["settings"][name] == value
+        widget = walker()
+        sent = []
+        widget.step = 4
+        monkeypatch.setattr(widget, "_send", lambda message, buffers=None: sent.append(message))
+        setattr(widget, name, value)
+        assert widget.step == 0 and on_page(widget).walk["settings"][name] == value
         assert [{name, "step", "_walk"}] == [set(message["state"]) for message in sent]
         fresh = walker(**{name: value})
-        assert on_page(fresh).walk == on_page(shown).walk
-        shown.step, fresh.step = shown.last, fresh.last
-        assert shown.bytes == fresh.bytes
+        assert on_page(fresh).walk == on_page(widget).walk
+        widget.step = widget.last
+        fresh.step = fresh.last
+        assert widget.bytes == fresh.bytes
 
     def test_larger_blocks_of_queries_move_less_and_blocks_of_keys_change_nothing(self):
         totals = {}
         for block_q in (2, 4, 8):
             for block_k in (1, 4, 16):
-                shown = walker(16, 16, block_q, block_k)
-                shown.step = shown.last
-                totals[block_q, block_k] = sum(shown.bytes.values())
+                widget = walker(16, 16, block_q, block_k)
+                widget.step = widget.last
+                totals[block_q, block_k] = sum(widget.bytes.values())
         assert len({totals[2, block_k] for block_k in (1, 4, 16)}) == 1
         assert totals[2, 4] > totals[4, 4] > totals[8, 4]
 
     @pytest.mark.parametrize(
-        ("given", "error", "message"),
+        ("arguments", "error", "message"),
         [
             ({"n": 33}, ValueError, "n is 33: the walker shows up to 32"),
             ({"m": 40}, ValueError, "m is 40: the walker shows up to 32"),
@@ -204,9 +210,9 @@ class TestTileWalker:
             ({"q": [[math.nan]], "k": [[1.0]], "v": [[1.0]]}, ValueError, r"q\[0, 0\] is nan"),
         ],
     )
-    def test_what_cannot_be_shown_is_told(self, given, error, message):
+    def test_what_cannot_be_shown_is_told(self, arguments, error, message):
         with pytest.raises(error, match=message):
-            TileWalker(**given)
+            TileWalker(**arguments)
 
     @pytest.mark.parametrize(
         ("name", "value", "error", "message"),
@@ -219,18 +225,18 @@ class TestTileWalker:
         ],
     )
     def test_what_is_set_has_to_fit(self, name, value, error, message):
-        shown = walker()
-        before = shown.as_text()
+        widget = walker()
+        before = widget.as_text()
         with pytest.raises(error, match=message):
-            setattr(shown, name, value)
-        assert shown.as_text() == before
+            setattr(widget, name, value)
+        assert widget.as_text() == before
 
     def test_the_text_is_the_map_the_rows_and_the_bytes(self):
-        shown = TileWalker(
+        widget = TileWalker(
             q=[[0.0], [0], [0]], k=[[0.0], [0], [0]], v=[[1.0], [2], [3]], block_q=2, block_k=2, causal=True
         )
-        shown.step = 5
-        assert shown.as_text().splitlines() == [
+        widget.step = 5
+        assert widget.as_text().splitlines() == [
             "attention in tiles: 3 queries × 3 keys, causal, d = 1, blocks of 2 queries and 2 keys",
             "step 5 of 7: Load K and V block 0 (keys 0 to 1): 16 bytes. Scores 1×2. There was nothing to keep: the "
             "factor e^(−∞ − m) is 0.",
@@ -249,26 +255,27 @@ class TestTileWalker:
 class TestOnlineSoftmaxStepper:
     @pytest.mark.parametrize("block", [1, 3, 8, 20])
     def test_every_step_is_the_softmax_of_the_keys_so_far(self, block):
-        shown = OnlineSoftmaxStepper(ROW, CORNERS, block=block)
-        assert shown.last == math.ceil(8 / block) and on_page(shown).frames[-1]["stop"] == 8
-        for step, _ in enumerate(at_each_step(shown)):
-            seen = np.array(ROW[: step * block])
+        widget = OnlineSoftmaxStepper(ROW, CORNERS, block=block)
+        assert widget.last == math.ceil(8 / block) and on_page(widget).frames[-1]["stop"] == 8
+        for step, _ in enumerate(at_each_step(widget)):
+            scores = np.array(ROW[: step * block])
             if step == 0:
-                assert (shown.m, shown.l, shown.o.tolist()) == (-INF, 0, [0, 0])
+                assert (widget.m, widget.l, widget.o.tolist()) == (-INF, 0, [0, 0])
                 continue
-            powers = np.exp(seen - seen.max())
-            assert shown.m == seen.max() and shown.l == pytest.approx(powers.sum(), abs=1e-12)
-            np.testing.assert_allclose(shown.o, powers @ np.array(CORNERS)[: len(seen)], atol=1e-12)
+            powers = np.exp(scores - scores.max())
+            assert widget.m == scores.max() and widget.l == pytest.approx(powers.sum(), abs=1e-12)
+            np.testing.assert_allclose(widget.o, powers @ np.array(CORNERS)[: len(scores)], atol=1e-12)
 
     def test_another_order_of_the_keys_ends_with_the_same_m_l_and_o(self):
-        shown = OnlineSoftmaxStepper(ROW, CORNERS)
-        shown.step = shown.last
-        ended, first_row = (shown.m, shown.l, shown.o.tolist()), on_page(shown).frames[1]
-        shown.order = list(range(len(ROW)))[::-1]
-        assert [key["index"] for key in on_page(shown).keys] == shown.order
-        assert on_page(shown).frames[1] != first_row and shown.step == shown.last
-        assert shown.m == ended[0] and shown.l == pytest.approx(ended[1]) and shown.o == pytest.approx(ended[2])
-        assert shown.as_text().splitlines()[3].split()[:3] == ["key", str(len(ROW) - 1), f"{ROW[-1]:.3f}"]
+        widget = OnlineSoftmaxStepper(ROW, CORNERS)
+        widget.step = widget.last
+        ended = (widget.m, widget.l, widget.o.tolist())
+        first_row = on_page(widget).frames[1]
+        widget.order = list(range(len(ROW)))[::-1]
+        assert [key["index"] for key in on_page(widget).keys] == widget.order
+        assert on_page(widget).frames[1] != first_row and widget.step == widget.last
+        assert widget.m == ended[0] and widget.l == pytest.approx(ended[1]) and widget.o == pytest.approx(ended[2])
+        assert widget.as_text().splitlines()[3].split()[:3] == ["key", str(len(ROW) - 1), f"{ROW[-1]:.3f}"]
 
     @pytest.mark.parametrize("order", [[0, 1], [0] * 8, [1, 2, 3, 4, 5, 6, 7, 8], "01234567"])
     def test_an_order_that_leaves_keys_out_is_refused(self, order):
@@ -277,8 +284,8 @@ class TestOnlineSoftmaxStepper:
 
     def test_the_end_compares_with_softmax(self):
         lines = OnlineSoftmaxStepper(ROW, CORNERS).as_text().splitlines()
-        wanted = np.exp(ROW) @ np.array(CORNERS) / np.exp(ROW).sum()
-        numbers = "({:.3f}, {:.3f})".format(*wanted)
+        expected = np.exp(ROW) @ np.array(CORNERS) / np.exp(ROW).sum()
+        numbers = "({:.3f}, {:.3f})".format(*expected)
         m, l = max(ROW), np.exp(np.array(ROW) - max(ROW)).sum()
         lse = f"m + log l = {np.log(np.exp(ROW).sum()):.3f}, the log-sum-exp of the scores, in any order"
         assert lines[-3] == f"m = {m:.3f}, l = {l:.3f}; {lse}"
@@ -291,9 +298,9 @@ class TestOnlineSoftmaxStepper:
         assert lines[-2].split("=")[1] != lines[-1].split("=")[1] == " (0.000, 0.000)"
 
     def test_without_values_the_weights_are_compared(self):
-        shown = OnlineSoftmaxStepper([1.0, -INF, 2.0])
-        assert shown.o is None and on_page(shown).columns == ["m", "e^(m_old − m_new)", "l"]
-        assert shown.as_text().splitlines()[-2:] == [
+        widget = OnlineSoftmaxStepper([1.0, -INF, 2.0])
+        assert widget.o is None and on_page(widget).columns == ["m", "e^(m_old − m_new)", "l"]
+        assert widget.as_text().splitlines()[-2:] == [
             "e^(score − m) / l = (0.269, 0.000, 0.731)",
             "softmax(scores)   = (0.269, 0.000, 0.731)",
         ]
@@ -306,13 +313,13 @@ class TestOnlineSoftmaxStepper:
         assert [frame["cells"][1] for frame in first[2:]] == ["1.000"] * 7
 
     def test_masked_keys_change_nothing_and_make_no_nan(self):
-        shown = OnlineSoftmaxStepper([-INF, -INF, 1.0, -INF, 2.0], [5, 5, 1, 5, 2])
-        cells = [frame["cells"] for frame in on_page(shown).frames]
+        widget = OnlineSoftmaxStepper([-INF, -INF, 1.0, -INF, 2.0], [5, 5, 1, 5, 2])
+        cells = [frame["cells"] for frame in on_page(widget).frames]
         assert cells[1] == cells[2] == ["−∞", "0.000", "0.000", "0.000"]
         assert cells[3] == ["1.000", "0.000", "1.000", "1.000"]
         assert cells[4] == ["1.000", "1.000", "1.000", "1.000"]
-        assert "Masked" in on_page(shown).frames[2]["told"]
-        assert "nan" not in json.dumps([on_page(shown).frames, on_page(shown).ends], ensure_ascii=False).replace(
+        assert "Masked" in on_page(widget).frames[2]["told"]
+        assert "nan" not in json.dumps([on_page(widget).frames, on_page(widget).ends], ensure_ascii=False).replace(
             "not a number", ""
         )
 
@@ -339,19 +346,19 @@ class TestOnlineSoftmaxStepper:
 
     @pytest.mark.parametrize("kind", [list, np.array, torch.tensor])
     def test_lists_arrays_and_tensors_are_the_same(self, kind):
-        shown = OnlineSoftmaxStepper(kind(ROW), kind(CORNERS))
-        assert shown.as_text() == OnlineSoftmaxStepper(ROW, CORNERS).as_text()
+        widget = OnlineSoftmaxStepper(kind(ROW), kind(CORNERS))
+        assert widget.as_text() == OnlineSoftmaxStepper(ROW, CORNERS).as_text()
 
     def test_a_row_of_values_is_a_column(self):
-        shown = OnlineSoftmaxStepper([0, 0], [1, 3])
-        assert on_page(shown).columns[-1] == "o" and shown.as_text().endswith("softmax(scores) · values = (2.000)")
+        widget = OnlineSoftmaxStepper([0, 0], [1, 3])
+        assert on_page(widget).columns[-1] == "o" and widget.as_text().endswith("softmax(scores) · values = (2.000)")
 
     def test_small_factors_are_not_called_zero(self):
         cells = on_page(OnlineSoftmaxStepper([0, 10])).frames[2]["cells"]
         assert cells[1] == "4.54e−5"
 
     @pytest.mark.parametrize(
-        ("given", "error", "message"),
+        ("arguments", "error", "message"),
         [
             ({"scores": []}, ValueError, r"scores has shape \(0,\): give one row of 1 to 32 numbers"),
             ({"scores": [0] * 33}, ValueError, "1 to 32"),
@@ -369,15 +376,15 @@ class TestOnlineSoftmaxStepper:
             ({"scores": [1], "block": 1.5}, TypeError, "give a whole number"),
         ],
     )
-    def test_what_cannot_be_shown_is_told(self, given, error, message):
+    def test_what_cannot_be_shown_is_told(self, arguments, error, message):
         with pytest.raises(error, match=message):
-            OnlineSoftmaxStepper(**given)
+            OnlineSoftmaxStepper(**arguments)
 
     def test_a_step_has_to_exist(self):
-        shown = OnlineSoftmaxStepper(ROW, block=3)
+        widget = OnlineSoftmaxStepper(ROW, block=3)
         with pytest.raises(ValueError, match="step is 4: give a number from 0 to 3"):
-            shown.step = 4
-        assert shown.step == 0
+            widget.step = 4
+        assert widget.step == 0
 
 
 @pytest.mark.parametrize(
@@ -385,25 +392,25 @@ class TestOnlineSoftmaxStepper:
 )
 class TestBoth:
     def test_the_picture_and_its_words_follow_the_step(self, make):
-        shown = make()
-        shown.step = 1
-        early = shown._repr_mimebundle_()[0]
-        shown.step = shown.last
-        late = shown._repr_mimebundle_()[0]
+        widget = make()
+        widget.step = 1
+        early = widget._repr_mimebundle_()[0]
+        widget.step = widget.last
+        late = widget._repr_mimebundle_()[0]
         assert early["image/png"] != late["image/png"] and early["text/plain"] != late["text/plain"]
 
     def test_what_travels_is_plain_json(self, make):
-        shown = make()
-        state = {name: value for name, value in shown.get_state().items() if name.startswith("_") and name != "_css"}
+        widget = make()
+        state = {name: value for name, value in widget.get_state().items() if name.startswith("_") and name != "_css"}
         text = json.dumps({name: state[name] for name in state if name in ("_walk", "_frames", "_ends", "_layout")})
         assert "NaN" not in text and "Infinity" not in text
 
 
 def test_before_the_first_step_the_walker_pictures_the_middle():
-    shown = walker(8, 8, 4, 4)
-    assert "at step 7 of 8" in shown.alt() and "l and o shrink" in shown.alt()
-    shown.step = 2
-    assert "at step 2 of 8" in shown.alt()
+    widget = walker(8, 8, 4, 4)
+    assert "at step 7 of 8" in widget.alt() and "l and o shrink" in widget.alt()
+    widget.step = 2
+    assert "at step 2 of 8" in widget.alt()
 
 
 def as_number(text):
@@ -415,7 +422,7 @@ def check_arithmetic(lines):
     for line in lines:
         if "not a number" in line or "=" not in line:
             continue
-        sums, told = line.split("=", 1)[-1].rsplit("=", 1) if line.count("=") > 1 else line.rsplit("=", 1)
+        sums, text = line.split("=", 1)[-1].rsplit("=", 1) if line.count("=") > 1 else line.rsplit("=", 1)
         plain = sums.replace("−", "-").replace("∞", "math.inf").replace("·", "*").replace("^", "**").replace("×", "*")
         plain = re.sub(r"\be\*\*", "math.e**", plain)
-        assert eval(plain, {"math": math, "max": max}) == pytest.approx(as_number(told), abs=6e-3), line
+        assert eval(plain, {"math": math, "max": max}) == pytest.approx(as_number(text), abs=6e-3), line

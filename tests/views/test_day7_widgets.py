@@ -45,7 +45,9 @@ SCHEDULER = {
     "promise": "no starvation",
     "said": "nothing is planned, and a waits",
 }
-P, Q, WORDS = [0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.4, 0.3], ["the", "cat", "sat", "down"]
+P = [0.4, 0.3, 0.2, 0.1]
+Q = [0.1, 0.2, 0.4, 0.3]
+WORDS = ["the", "cat", "sat", "down"]
 INF = float("inf")
 
 
@@ -82,30 +84,32 @@ class TestTracePlayer:
             "block 0: a and b; block 1: free; table of a: 0 (1 token)"
             in TracePlayer(with_picture(BLOCKS, **LENGTHS)).alt()
         )
-        said = TracePlayer(SCHEDULER).alt()
-        assert "Before the last: 2 blocks of 4 in use; a: 3 of 4 tokens computed, 1 of 2 generated; b: 0 of 5" in said
-        assert said.endswith("“no starvation”. At the last call: nothing is planned, and a waits.")
+        message = TracePlayer(SCHEDULER).alt()
+        assert (
+            "Before the last: 2 blocks of 4 in use; a: 3 of 4 tokens computed, 1 of 2 generated; b: 0 of 5" in message
+        )
+        assert message.endswith("“no starvation”. At the last call: nothing is planned, and a waits.")
 
     def test_a_picture_of_something_else_is_left_out(self):
-        shown = TracePlayer(with_picture(SCHEDULER))
-        assert "Before" not in shown.as_text() + shown.alt()
-        assert holds_its_texts(shown.figure())
+        widget = TracePlayer(with_picture(SCHEDULER))
+        assert "Before" not in widget.as_text() + widget.alt()
+        assert holds_its_texts(widget.figure())
 
     def test_all_that_a_page_needs_is_in_its_state_which_is_small(self):
-        shown = TracePlayer(BLOCKS)
-        state = page_state(shown)["_trace"]
+        widget = TracePlayer(BLOCKS)
+        state = page_state(widget)["_trace"]
         assert state["pictures"][2]["tables"] == {"a": [0, 1]} and state["calls"] == BLOCKS["calls"]
-        assert len(str(page_state(shown))) < 20_000
+        assert len(str(page_state(widget))) < 20_000
 
     def test_the_step_goes_from_the_object_to_the_last_call(self):
-        shown = TracePlayer(BLOCKS)
-        assert (shown.step, shown.last) == (0, 3)
-        shown.step = 3
-        send(shown, step=2)
-        assert shown.step == 2
+        widget = TracePlayer(BLOCKS)
+        assert (widget.step, widget.last) == (0, 3)
+        widget.step = 3
+        send(widget, step=2)
+        assert widget.step == 2
         for wrong in (-1, 4):
             with pytest.raises(ValueError, match=f"step is {wrong}: give 0 to 3"):
-                shown.step = wrong
+                widget.step = wrong
 
     @pytest.mark.parametrize("picture", [BLOCKS["pictures"][2], LENGTHS, SCHEDULER["pictures"][0], {}])
     def test_the_picture_is_whole_and_marks_the_last_call(self, picture):
@@ -124,7 +128,7 @@ class TestTracePlayer:
         assert holds_its_texts(TracePlayer(trace).figure())
 
     @pytest.mark.parametrize(
-        ("trace", "said"),
+        ("trace", "message"),
         [
             ("PrefixCache", "trace is str: give the dict that checks.examples.adversary.as_data makes"),
             ({**BLOCKS, "said": None}, r'trace\["said"\] has to be text'),
@@ -136,8 +140,8 @@ class TestTracePlayer:
             (with_picture(SCHEDULER, requests={}, n_blocks=1, block_size=1), 'lacks "budget"'),
         ],
     )
-    def test_what_is_no_trace_is_refused(self, trace, said):
-        with pytest.raises(ValueError, match=said):
+    def test_what_is_no_trace_is_refused(self, trace, message):
+        with pytest.raises(ValueError, match=message):
             TracePlayer(trace)
 
 
@@ -169,74 +173,80 @@ class TestSpeculativeStepper:
         assert all(coin.kept for coin in stepper(q=P, coins=(0.99999,) * 4).round.coins)
 
     def test_alpha_and_the_expected_tokens(self):
-        shown = stepper()
-        assert shown.alpha == pytest.approx(0.6)
-        assert shown.expected == pytest.approx((1 - 0.6**4) / (1 - 0.6))
-        shown.nearness = 1.0
-        assert (shown.alpha, shown.expected) == pytest.approx((1, 4))
+        widget = stepper()
+        assert widget.alpha == pytest.approx(0.6)
+        assert widget.expected == pytest.approx((1 - 0.6**4) / (1 - 0.6))
+        widget.nearness = 1.0
+        assert (widget.alpha, widget.expected) == pytest.approx((1, 4))
 
     def test_q_moves_towards_p_in_a_straight_line_and_the_remainder_stays(self):
-        shown, rest = stepper(), stepper().remainder
+        widget = stepper()
+        rest = stepper().remainder
         for nearness in (0.25, 0.5, 0.95):
-            shown.nearness = nearness
-            np.testing.assert_allclose(shown.q, (1 - nearness) * np.array(Q) + nearness * np.array(P))
-            assert shown.alpha == pytest.approx(1 - (1 - nearness) * 0.4)
-            left = np.maximum(0, np.array(P) - shown.q)
-            np.testing.assert_allclose(shown.remainder, left / left.sum())
-            np.testing.assert_allclose(shown.remainder, rest)
+            widget.nearness = nearness
+            np.testing.assert_allclose(widget.q, (1 - nearness) * np.array(Q) + nearness * np.array(P))
+            assert widget.alpha == pytest.approx(1 - (1 - nearness) * 0.4)
+            left = np.maximum(0, np.array(P) - widget.q)
+            np.testing.assert_allclose(widget.remainder, left / left.sum())
+            np.testing.assert_allclose(widget.remainder, rest)
 
     def test_rounds_of_many_seeds_give_p_and_as_many_tokens_as_expected(self):
-        shown, first, kept, count = stepper(), np.zeros(4), 0, 4000
+        widget = stepper()
+        first = np.zeros(4)
+        count_kept = 0
+        count = 4000
         lengths = []
         for seed in range(count):
-            shown.seed = seed
-            result = shown.round
+            widget.seed = seed
+            result = widget.round
             first[result.tokens[0]] += 1
-            kept += result.coins[0].kept
+            count_kept += result.coins[0].kept
             lengths.append(len(result.tokens))
         np.testing.assert_allclose(first / count, P, atol=0.03)
-        assert kept / count == pytest.approx(shown.alpha, abs=0.03)
-        assert np.mean(lengths) == pytest.approx(shown.expected, abs=0.08)
+        assert count_kept / count == pytest.approx(widget.alpha, abs=0.03)
+        assert np.mean(lengths) == pytest.approx(widget.expected, abs=0.08)
 
     def test_a_seed_gives_the_same_round_again_and_none_the_given_one(self):
-        shown, given = stepper(), stepper().round
-        shown.step, shown.seed = 2, 7
-        again = shown.round
-        assert shown.step == 0 and again != given
-        shown.seed = 8
-        assert shown.round != again
-        shown.seed = 7
-        assert shown.round == again
-        shown.seed = None
-        assert shown.round == given
+        widget = stepper()
+        first = stepper().round
+        widget.step = 2
+        widget.seed = 7
+        again = widget.round
+        assert widget.step == 0 and again != first
+        widget.seed = 8
+        assert widget.round != again
+        widget.seed = 7
+        assert widget.round == again
+        widget.seed = None
+        assert widget.round == first
 
     def test_the_step_stays_within_a_shorter_round(self):
-        shown = stepper(coins=(0.5, 0.7, 0.2, 0.8))
-        send(shown, nearness=1.0)
-        shown.step = shown.last
-        assert shown.last == 4
-        send(shown, nearness=0.0)
-        assert shown.step == shown.last == 3
+        widget = stepper(coins=(0.5, 0.7, 0.2, 0.8))
+        send(widget, nearness=1.0)
+        widget.step = widget.last
+        assert widget.last == 4
+        send(widget, nearness=0.0)
+        assert widget.step == widget.last == 3
         with pytest.raises(ValueError, match="step is 4: give 0 to 3"):
-            shown.step = 4
+            widget.step = 4
 
     def test_it_says_each_step(self):
-        shown = stepper()
-        lines = shown.as_text().splitlines()
+        widget = stepper()
+        lines = widget.as_text().splitlines()
         assert lines[0] == "Speculative decoding, γ = 3: α = Σ min(p, q) = 0.60, 2.18 tokens a round expected."
         assert lines[2].split() == ["the", "0.40", "0.10", "0.10", "0.75"]
-        assert [shown.told(step) for step in range(4)] == [
+        assert [widget.describe(step) for step in range(4)] == [
             "The draft model drew 3 tokens from q: “cat”, “sat”, “the”.",
             "Token 1, “cat”: p/q = 1.50, which is at least 1: always kept, and the coin 0.50 is not needed.",
             "Token 2, “sat”: p/q = 0.50, and the coin 0.70 is not below it: rejected. The one after it is dropped.",
             "In its place one comes from the remainder (p − q)₊, made to sum to 1: the coin 0.80 draws “cat”. "
             "This round gives 2 tokens.",
         ]
-        assert all(shown.told(step) in shown.alt() for step in range(4))
+        assert all(widget.describe(step) in widget.alt() for step in range(4))
         assert "The 2 after it are dropped." in stepper(drafted=(2, 1, 0), coins=(0.6,) * 4).alt()
-        kept = stepper(drafted=[1], coins=(0.9, 0.95))
+        every_kept = stepper(drafted=[1], coins=(0.9, 0.95))
         assert (
-            kept.told(2)
+            every_kept.describe(2)
             == "It is kept, so one more comes from p: the coin 0.95 draws “down”. This round gives 2 tokens."
         )
 
@@ -248,13 +258,13 @@ class TestSpeculativeStepper:
     @pytest.mark.parametrize("q", [Q, P])
     def test_the_picture_is_whole(self, q):
         for seed in (None, 3):
-            shown = stepper(drafted=[0] * 8, coins=[0.5] * 9, q=q)
-            shown.seed = seed
-            fig = shown.figure()
+            widget = stepper(drafted=[0] * 8, coins=[0.5] * 9, q=q)
+            widget.seed = seed
+            fig = widget.figure()
             assert is_whole(fig) and len(fig.axes[0].patches) == 8 and len(fig.axes[1].patches) == (4 if q == Q else 0)
 
     @pytest.mark.parametrize(
-        ("given", "error", "said"),
+        ("arguments", "error", "message"),
         [
             ({"p": [0.5, 0.6]}, ValueError, "which sum to 1"),
             ({"q": [-0.5, 0.5, 0.5, 0.5]}, ValueError, "none below 0"),
@@ -270,12 +280,12 @@ class TestSpeculativeStepper:
             ({"coins": [0.5, 0.5, 0.5, 1.0]}, ValueError, "but without 1"),
         ],
     )
-    def test_what_is_no_round_is_refused(self, given, error, said):
-        with pytest.raises(error, match=said):
-            stepper(**given)
+    def test_what_is_no_round_is_refused(self, arguments, error, message):
+        with pytest.raises(error, match=message):
+            stepper(**arguments)
 
     @pytest.mark.parametrize(
-        ("name", "value", "said"),
+        ("name", "value", "message"),
         [
             ("nearness", 1.5, "nearness is 1.5: give a number from 0 to 1"),
             ("nearness", "near", "nearness is 'near'"),
@@ -283,6 +293,6 @@ class TestSpeculativeStepper:
             ("seed", 10**6, "give None or 0 to 999999"),
         ],
     )
-    def test_what_cannot_be_set_is_refused(self, name, value, said):
-        with pytest.raises(ValueError, match=said):
+    def test_what_cannot_be_set_is_refused(self, name, value, message):
+        with pytest.raises(ValueError, match=message):
             setattr(stepper(), name, value)

@@ -39,8 +39,8 @@ def test_no_picture_in_a_notebook_has_a_background(path):
 def test_texts_have_the_face_that_ships_with_the_course(weight):
     new_figure(10, 10)
     face = font_manager.FontProperties(family=rcParams["font.family"], weight=weight)
-    found = font_manager.findfont(face, fallback_to_default=False)
-    assert found == str(drawing.FONTS / f"CourseSans-{'Regular' if weight == 'normal' else 'Bold'}.ttf")
+    result = font_manager.findfont(face, fallback_to_default=False)
+    assert result == str(drawing.FONTS / f"CourseSans-{'Regular' if weight == 'normal' else 'Bold'}.ttf")
 
 
 def test_a_style_that_somebody_set_does_not_reach_our_figures():
@@ -51,7 +51,7 @@ def test_a_style_that_somebody_set_does_not_reach_our_figures():
 
 
 @pytest.mark.parametrize(
-    ("places", "found"),
+    ("places", "result"),
     [
         ([], []),
         ([1, 5, 9], [1, 5, 9]),
@@ -60,8 +60,8 @@ def test_a_style_that_somebody_set_does_not_reach_our_figures():
         ([0, 1, 2.5], [-5 / 6, 7 / 6, 19 / 6]),
     ],
 )
-def test_places_are_moved_apart_no_further_than_needed(places, found):
-    np.testing.assert_allclose(drawing.spread(places, 2), found)
+def test_places_are_moved_apart_no_further_than_needed(places, result):
+    np.testing.assert_allclose(drawing.spread(places, 2), result)
 
 
 def test_each_line_has_its_name_at_its_end_and_names_lie_apart():
@@ -86,7 +86,8 @@ def test_each_line_has_its_name_at_its_end_and_names_lie_apart():
 def test_an_upright_rule_leaves_out_the_texts_it_would_cross():
     fig = new_figure(300, 300)
     ax = fig.add_axes((0, 0, 1, 1))
-    crossed, beside = ax.text(0.4, 0.5, "crossed by it"), ax.text(0.8, 0.2, "no")
+    crossed = ax.text(0.4, 0.5, "crossed by it")
+    beside = ax.text(0.8, 0.2, "no")
     drawing.rule_between_texts(ax, 0.5)
     boxes = [line.get_window_extent() for line in ax.lines]
     assert len(boxes) == 2

@@ -15,8 +15,8 @@ BOARD += [tile(False, False, "secret", "It is secret.")]
 
 
 def test_it_counts_and_says_that_nothing_counts_while_a_right_one_is_condemned():
-    said = "1 of 2 wrong ones caught, 1 of 2 right ones kept."
-    assert repr(DuelBoard(BOARD)) == said + " As long as a right one is condemned, nothing counts."
+    message = "1 of 2 wrong ones caught, 1 of 2 right ones kept."
+    assert repr(DuelBoard(BOARD)) == message + " As long as a right one is condemned, nothing counts."
     assert repr(DuelBoard([BOARD[0], *BOARD[2:]])) == "1 of 2 wrong ones caught, 1 of 1 right ones kept."
     assert DuelBoard(BOARD).alt().startswith("Board of a test. 1 of 2 wrong ones caught")
 
@@ -29,7 +29,7 @@ def test_of_what_got_away_the_page_is_sent_hints_alone():
 
 
 @pytest.mark.parametrize(
-    ("tiles", "said"),
+    ("tiles", "message"),
     [
         ([], "tiles is empty"),
         (["a"], "tile 1 is no dict"),
@@ -38,8 +38,8 @@ def test_of_what_got_away_the_page_is_sent_hints_alone():
         ([{"right": True}], 'tile 1: "held" has to be a bool'),
     ],
 )
-def test_what_is_no_board_is_refused(tiles, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_is_no_board_is_refused(tiles, message):
+    with pytest.raises(ValueError, match=message):
         DuelBoard(tiles)
 
 

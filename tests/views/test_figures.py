@@ -110,12 +110,13 @@ def _hex(colour):
 
 
 def test_the_whole_way_has_a_cell_for_each_number_and_the_shapes_of_what_it_is_given():
-    x, w = np.arange(15.0).reshape(5, 3), np.ones((3, 2))
+    x = np.arange(15.0).reshape(5, 3)
+    w = np.ones((3, 2))
     fig = figures.whole_way(x, w, w, np.ones((3, 4)))
     (ax,) = fig.axes
     assert len(ax.patches) == 5 * 3 + 5 * 2 + 5 * 2 + 5 * 4 + 3 * 5 * 5 + 5 * 4
-    told = {"$W_V$  3 × 4", r"5 × 3   $T \times d_{\mathrm{model}}$", r"5 × 2   $m \times d_k$", "$O = AV$"}
-    assert told <= set(texts(ax))
+    labels = {"$W_V$  3 × 4", r"5 × 3   $T \times d_{\mathrm{model}}$", r"5 × 2   $m \times d_k$", "$O = AV$"}
+    assert labels <= set(texts(ax))
     assert "K transposed, 2 × 5, gives the scores S, 5 × 5; these are divided by the root of d_k = 2" in fig.get_label()
 
 

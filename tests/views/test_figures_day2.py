@@ -48,8 +48,8 @@ DRAWINGS = {
 
 
 def line(ax, label):
-    (found,) = [one for one in ax.lines if one.get_label() == label]
-    return found.get_ydata()
+    (result,) = [one for one in ax.lines if one.get_label() == label]
+    return result.get_ydata()
 
 
 def levels(ax):
@@ -59,7 +59,8 @@ def levels(ax):
 
 def test_every_estimate_is_a_dot_and_the_band_is_1_96_standard_errors_wide():
     (ax,) = DRAWINGS["estimates"]().axes
-    clouds, bands = ax.collections[::2], ax.collections[1::2]
+    clouds = ax.collections[::2]
+    bands = ax.collections[1::2]
     for (size, numbers), cloud, band in zip(ESTIMATES.items(), clouds, bands, strict=True):
         np.testing.assert_allclose(cloud.get_offsets()[:, 1], numbers)
         low, high = (segment[0][1] for segment in band.get_segments())
@@ -95,7 +96,8 @@ def test_the_marked_gap_lies_on_the_slope_and_says_its_value():
 def test_every_arrow_of_the_gradient_runs_beside_one_of_the_forward_pass():
     (ax,) = DRAWINGS["paths"]().axes
     arrows = [text for text in ax.texts if text.get_text() == ""]
-    forward, back = arrows[::2], arrows[1::2]
+    forward = arrows[::2]
+    back = arrows[1::2]
     assert len(forward) == len(back) == 8
     for there, again in zip(forward, back, strict=True):
         np.testing.assert_allclose(there.xy, again.xyann, atol=0.15)
@@ -205,12 +207,12 @@ def test_raw_and_scaled_keep_their_colours_from_one_drawing_to_the_next():
 
 
 def test_captions_count_what_is_drawn():
-    told = DRAWINGS["estimates"]().get_gid()
-    assert told.startswith("With 4 times as many samples the bars are 2 times closer") and "100% of all dots" in told
+    text = DRAWINGS["estimates"]().get_gid()
+    assert text.startswith("With 4 times as many samples the bars are 2 times closer") and "100% of all dots" in text
     outside = [*UNIT[:2], Estimate(1.05, 0.02)]
     assert "2 of 3 intervals" in figures.spread_against_width(WIDTHS, RAW, outside).get_gid()
     lengths = {"raw": {4: [1, 1, 1], 16: [1, 1, 1e5]}, "scaled": {4: [1, 1, 1], 16: [2, 2, 2]}}
     assert "at dₖ = 16 it is 33,000 times the median (raw) and 1 times" in figures.gradient_spread(lengths).get_gid()
     faster = LOSSES | {"1/√d_k": LOSSES["1/√d_k"] / 3}
-    told = figures.loss_curves({0.001: (STEPS, faster), 0.01: (STEPS, faster)}, chance=2.77).get_gid()
-    assert told.endswith("is that with 1/√dₖ at every rate.")
+    text = figures.loss_curves({0.001: (STEPS, faster), 0.01: (STEPS, faster)}, chance=2.77).get_gid()
+    assert text.endswith("is that with 1/√dₖ at every rate.")

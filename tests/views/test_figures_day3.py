@@ -141,8 +141,8 @@ def test_a_figure_is_the_same_bytes_every_time(name):
 
 def test_what_is_left_beside_each_bar_is_the_sum_of_the_keys_that_stay():
     (ax,) = figures.shares(SHARES, WORDS, ["a", "b", "c"]).axes
-    told = [text.get_text() for text in ax.texts if text.get_text().startswith("remains")]
-    assert told == ["remains 0.890", "remains 0.700", "remains 0.200"]
+    remainders = [text.get_text() for text in ax.texts if text.get_text().startswith("remains")]
+    assert remainders == ["remains 0.890", "remains 0.700", "remains 0.200"]
 
 
 def test_every_weight_is_written_where_a_bar_is_too_narrow_above_it():
@@ -166,20 +166,21 @@ def test_a_line_that_falls_through_the_floor_has_the_colour_of_what_is_wrong():
 
 
 def test_each_figure_tells_what_it_shows():
-    told = {name: drawn(name).get_label() for name in ("losses", "shares", "masks", "maps")}
-    assert told["losses"] == (
+    descriptions = {name: drawn(name).get_label() for name in ("losses", "shares", "masks", "maps")}
+    assert descriptions["losses"] == (
         "Loss against training step; the floor is at 2.1. no mask falls through the floor to 0.0; "
         "mask before ends near the floor, at 2.1."
     )
-    assert "score of sat 3: the 0.050, cat 0.150, sat 0.800, so 0.200 remains." in told["shares"]
-    assert "bidirectional: every row sees 0 to 5. " in told["masks"]
-    assert "causal: row 0 sees 0; row 1 sees 0 to 1; row 2 sees 0 to 2; row 3 sees 0 to 3." in told["masks"]
-    assert "mask_before: zeros above the diagonal, no leak; " in told["maps"]
+    assert "score of sat 3: the 0.050, cat 0.150, sat 0.800, so 0.200 remains." in descriptions["shares"]
+    assert "bidirectional: every row sees 0 to 5. " in descriptions["masks"]
+    assert "causal: row 0 sees 0; row 1 sees 0 to 1; row 2 sees 0 to 2; row 3 sees 0 to 3." in descriptions["masks"]
+    assert "mask_before: zeros above the diagonal, no leak; " in descriptions["maps"]
     assert (
-        "mask_after: leaks at 10 of 10 places above the diagonal, the largest 0.25 at output 0, token 1" in told["maps"]
+        "mask_after: leaks at 10 of 10 places above the diagonal, the largest 0.25 at output 0, token 1"
+        in descriptions["maps"]
     )
 
 
 def test_gaps_and_empty_rows_of_a_mask_are_told():
-    told = figures.mask_grids({"odd": [[1, 1, 0, 1], [0, 0, 0, 0]]}).get_label()
-    assert told.endswith("odd: row 0 sees 0 to 1 and 3; row 1 sees nothing.")
+    text = figures.mask_grids({"odd": [[1, 1, 0, 1], [0, 0, 0, 0]]}).get_label()
+    assert text.endswith("odd: row 0 sees 0 to 1 and 3; row 1 sees nothing.")

@@ -114,7 +114,7 @@ def test_gate_stands_beside_up_and_only_queries_and_keys_are_normed_and_turned()
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("block", "q and k are normalised and turned by position; 16 heads"),
         ("block", "up and gate each widen it to (T, 3,072), gate goes through SiLU"),
@@ -128,8 +128,8 @@ def test_gate_stands_beside_up_and_only_queries_and_keys_are_normed_and_turned()
         ("tables", "rise: layer 0 has −0.02; 0.40; 3.58"),
     ],
 )
-def test_what_a_figure_says_of_itself_is_what_it_draws(name, said):
-    assert said in drawn(name).get_label()
+def test_what_a_figure_says_of_itself_is_what_it_draws(name, message):
+    assert message in drawn(name).get_label()
 
 
 def test_a_crossing_is_marked_on_the_core_at_its_length():
@@ -217,8 +217,8 @@ def test_no_label_lies_on_another(name):
     fig.canvas.draw()
     texts = [*fig.texts]
     for ax in fig.axes:
-        shown = [*ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax.yaxis.label] if ax.axison else []
-        texts += [*ax.texts, ax.title, ax._left_title, *shown]
+        labels = [*ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax.yaxis.label] if ax.axison else []
+        texts += [*ax.texts, ax.title, ax._left_title, *labels]
     boxes = [text.get_window_extent() for text in texts if text.get_text() and text.get_visible()]
     assert len(boxes) > 3
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
@@ -231,7 +231,7 @@ def test_a_figure_is_the_same_bytes_every_time(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "text"),
     [
         ("numbered", "; view alone breaks this"),
         ("sharing", "8 tables of weights; only keys and values become fewer, with 8, 2 and 1 heads"),
@@ -240,11 +240,12 @@ def test_a_figure_is_the_same_bytes_every_time(name):
         ("tables", "score, 0.90 in layer 0, head 0; rise, 3.58 in layer 0, head 2"),
     ],
 )
-def test_captions_say_the_numbers_that_are_drawn(name, told):
-    assert told in drawn(name).get_gid()
+def test_captions_say_the_numbers_that_are_drawn(name, text):
+    assert text in drawn(name).get_gid()
 
 
 def test_the_caption_of_slopes_counts_leaks_and_blind_spots():
-    told = figures.dependence_maps({"causal": np.tri(3), "blind": np.eye(3), "open": np.ones((3, 3))}).get_gid()
-    leaks, zeros = "causal 0, blind 0, open 3.", "causal 0, blind 3, open 0."
-    assert told.startswith(f"Leaks, slopes above the diagonal: {leaks}") and told.endswith(f"zeros there: {zeros}")
+    text = figures.dependence_maps({"causal": np.tri(3), "blind": np.eye(3), "open": np.ones((3, 3))}).get_gid()
+    leaks = "causal 0, blind 0, open 3."
+    zeros = "causal 0, blind 3, open 0."
+    assert text.startswith(f"Leaks, slopes above the diagonal: {leaks}") and text.endswith(f"zeros there: {zeros}")

@@ -83,7 +83,8 @@ def test_what_holds_tokens_lies_under_what_is_reserved_and_empty():
             heights.setdefault(int(step), set()).add(round(float(share), 9))
         tops[name] = heights
     for number, step in enumerate(TRACE.steps):
-        filled_share, reserved_share = round(step.filled / 12, 9), round(step.reserved / 12, 9)
+        filled_share = round(step.filled / 12, 9)
+        reserved_share = round(step.reserved / 12, 9)
         assert {0.0, filled_share} <= tops["filled"][number]
         assert {filled_share, reserved_share} <= tops["empty"][number]
 
@@ -107,8 +108,8 @@ def test_a_shared_block_has_a_colour_of_its_own_and_names_its_texts():
     axes = FIGURES["pool"]().axes
     texts = {palette.QUERY.lower(), palette.OUTPUT.lower(), palette.VALUE.lower()}
     assert not texts & {colour(patch) for patch in axes[0].patches}
-    told = [ax.get_xlabel() for ax in axes]
-    assert told == ["texts 0, 1", "text 1", "text 2", "text 0", "free", "free"]
+    labels = [ax.get_xlabel() for ax in axes]
+    assert labels == ["texts 0, 1", "text 1", "text 2", "text 0", "free", "free"]
 
 
 def test_a_free_block_is_empty():
@@ -169,18 +170,18 @@ def test_no_model_is_named_over_another():
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_says_in_words_what_it_shows(name):
-    said = FIGURES[name]().get_label()
+    message = FIGURES[name]().get_label()
     numbers = {
         "times": "90 ms at T = 256",
         "roofline": "ridge point at 200",
         "occupancy": "2 panels",
         "zoo": "10 models",
     }
-    assert numbers.get(name, "text 0 of 6 tokens in blocks 0 and 3") in said
+    assert numbers.get(name, "text 0 of 6 tokens in blocks 0 and 3") in message
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "text"),
     [
         ("times", "3 times as long without a cache and 1.0 times with one (recorded)"),
         (
@@ -192,5 +193,5 @@ def test_a_figure_says_in_words_what_it_shows(name):
         ("pool", "Of the 16 slots in blocks that a text holds 6 are empty, all in its last one; sharing saves 4 more."),
     ],
 )
-def test_captions_say_the_numbers_that_are_drawn(name, told):
-    assert told in FIGURES[name]().get_gid()
+def test_captions_say_the_numbers_that_are_drawn(name, text):
+    assert text in FIGURES[name]().get_gid()

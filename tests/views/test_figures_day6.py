@@ -94,10 +94,10 @@ def test_every_panel_shows_its_lines_over_axes_that_hold_all_of_them():
     full, causal = figures.curves(PANELS, "TFLOP/s", CEILINGS).axes
     for ax, (title, lines) in zip((full, causal), PANELS.items(), strict=True):
         assert ax.get_title(loc="left") == title
-        shown = {line.get_label(): line for line in ax.lines}
+        drawn = {line.get_label(): line for line in ax.lines}
         for name, (lengths, amounts) in lines.items():
-            assert shown[name].get_xdata().tolist() == lengths
-            assert shown[name].get_ydata().tolist() == amounts
+            assert drawn[name].get_xdata().tolist() == lengths
+            assert drawn[name].get_ydata().tolist() == amounts
         low, high = ax.get_ylim()
         assert low == 0
         assert high > 780  # the largest amount and level of either chart
@@ -121,13 +121,13 @@ def test_an_implementation_has_its_colour_whatever_stands_beside_it_and_none_has
 
 def test_figures_say_in_words_what_they_draw():
     points = {"tiled": LINES["tiled"]}
-    told = figures.growth(LINES, "tokens T", "bytes", points, (5e6, "memory of a card")).get_label()
-    assert "naive from 1M at 512 to 16M at 2k." in told and "The counted marks lie on the lines." in told
-    assert "naive pass memory of a card between 512 and 2k." in told and "tiled pass" not in told
+    text = figures.growth(LINES, "tokens T", "bytes", points, (5e6, "memory of a card")).get_label()
+    assert "naive from 1M at 512 to 16M at 2k." in text and "The counted marks lie on the lines." in text
+    assert "naive pass memory of a card between 512 and 2k." in text and "tiled pass" not in text
     assert "marks" not in figures.growth(LINES, "x", "y", {"tiled": ([512], [9e4])}).get_label()
     assert "causal: ours from 200 at 1k to 700 at 4k." in figures.curves(PANELS, "TFLOP/s").get_label()
-    told = figures.tile_map(16, 16, causal_visits(16, 4, 4)).get_label()
-    assert "6 tiles are computed without a mask, 4 are computed and masked" in told
+    text = figures.tile_map(16, 16, causal_visits(16, 4, 4)).get_label()
+    assert "6 tiles are computed without a mask, 4 are computed and masked" in text
 
 
 def test_the_picture_of_a_gpu_shows_the_sizes_of_the_card():
@@ -152,11 +152,11 @@ def test_each_visited_tile_is_coloured_and_the_masked_ones_are_lighter():
     (ax,) = figures.tile_map(16, 16, visits).axes
     tiles = [patch for patch in ax.patches if isinstance(patch, Rectangle) and not patch.get_hatch()]
     assert len(tiles) == 10
-    seen = {(patch.get_y(), patch.get_x()): to_hex(patch.get_facecolor()) for patch in tiles}
+    visited = {(patch.get_y(), patch.get_x()): to_hex(patch.get_facecolor()) for patch in tiles}
     light, dark = (to_hex(palette.colormap()(level)) for level in (0.28, 0.72))
     for queries, keys, masked in visits:
-        assert seen[queries.start, keys.start] == (light if masked else dark)
-    assert [colour for (i, j), colour in seen.items() if i == j] == [light] * 4
+        assert visited[queries.start, keys.start] == (light if masked else dark)
+    assert [colour for (i, j), colour in visited.items() if i == j] == [light] * 4
     assert ax.yaxis_inverted()
 
 
@@ -230,11 +230,11 @@ def test_the_columns_that_the_lesson_reads_are_those_that_the_gpu_benchmark_writ
 
 
 def test_provenance_names_the_device_the_versions_and_the_day():
-    told = figures.provenance(records.recorded("attention-cpu")[0])
+    text = figures.provenance(records.recorded("attention-cpu")[0])
     where = records.recorded("attention-cpu")[0]["environment"]
-    assert told.startswith(where["device"])
-    assert f"torch {where['torch']}" in told
-    assert told.endswith(where["date"][:10])
+    assert text.startswith(where["device"])
+    assert f"torch {where['torch']}" in text
+    assert text.endswith(where["date"][:10])
 
 
 def test_a_version_that_is_not_there_is_not_named():
@@ -306,8 +306,8 @@ def test_what_is_not_in_the_source_is_refused():
 def test_captions_say_the_slope_the_gap_and_the_share_that_are_drawn():
     lines = {"naive": ([1024, 2048, 8192], [1, 4, 64]), "tiled": ([1024, 2048], [1, 2])}
     assert "4.0 times as much (naive) and 2.0 times as much (tiled)" in figures.growth(lines, "T", "y").get_gid()
-    told = figures.curves({"full": lines}, "y").get_gid()  # at 2048, which both have
-    assert told.endswith("stands at 2.0 times the lowest (full: naive over tiled).")
+    text = figures.curves({"full": lines}, "y").get_gid()  # at 2048, which both have
+    assert text.endswith("stands at 2.0 times the lowest (full: naive over tiled).")
     assert drawn("tiles").get_gid() == (
         "62% of the square is computed, and of 10 tiles only the 4 on the edge need a mask."
     )

@@ -19,7 +19,8 @@ def test_a_step_and_a_rate_are_drawn_against_the_batch():
 
 
 def test_the_knee_shows_waits_goodput_and_what_is_borne():
-    waits, goods = [Mean(0.1, 0.01), Mean(2.0, 0.5)], [Mean(4.0, 0.1), Mean(3.0, 0.2)]
+    waits = [Mean(0.1, 0.01), Mean(2.0, 0.5)]
+    goods = [Mean(4.0, 0.1), Mean(3.0, 0.2)]
     fig = day7.knee([4, 9], waits, goods, 8.5)
     left, right = fig.axes
     assert lines_of(left)[0] == [0.1, 2.0] and lines_of(right)[0] == [4.0, 3.0]
@@ -51,10 +52,11 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_captions_say_the_numbers_that_are_drawn():
-    told = day7.batches([1, 2, 8], [0.01, 0.0125, 0.02]).get_gid()
-    assert told.startswith("8 times as many requests make a step only 2.0 times as long") and "4 times as many" in told
-    waits, goods = [Mean(0.1, 0), Mean(0.5, 0), Mean(2.0, 0)], [Mean(4.0, 0), Mean(6.0, 0), Mean(3.0, 0)]
-    told = day7.knee([4, 7, 9], waits, goods, 8.5).get_gid()
-    assert "highest at 7 requests a second, where the p95 has grown from 0.10 to 0.50 s" in told
+    text = day7.batches([1, 2, 8], [0.01, 0.0125, 0.02]).get_gid()
+    assert text.startswith("8 times as many requests make a step only 2.0 times as long") and "4 times as many" in text
+    waits = [Mean(0.1, 0), Mean(0.5, 0), Mean(2.0, 0)]
+    goods = [Mean(4.0, 0), Mean(6.0, 0), Mean(3.0, 0)]
+    text = day7.knee([4, 7, 9], waits, goods, 8.5).get_gid()
+    assert "highest at 7 requests a second, where the p95 has grown from 0.10 to 0.50 s" in text
     assert "to 2% at 16; a reservation leaves 87%" in day7.waste([1, 16], [0.0, 0.019], 0.872).get_gid()
     assert "at most 4.6 points" in day7.hit_rates({"chat": (0.683, 0.729), "unrelated": (0.0, 0.0)}).get_gid()

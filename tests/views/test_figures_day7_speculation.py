@@ -7,7 +7,8 @@ from course_utils.days.day7 import figures
 
 LINES = {"α = 0.3": [1.4, 0.4], "α = 0.9": [4.0, 1.2]}
 GAPS = [("32", [0.013, 0.014]), ("none", [0.017, 0.417])]
-MOVED, LINKS = {"heads split": 8e6, "apart": 1e9}, {"fast": 4e11, "slow": 4e9}
+MOVED = {"heads split": 8e6, "apart": 1e9}
+LINKS = {"fast": 4e11, "slow": 4e9}
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,12 @@ def choice(root, name="first", truth="b", **more):
 MAKERS = {"number": number, "curve": curve, "choice": choice}
 
 
-def asked(kind="number", truth=(0.5,), **more):
+def make_question(kind="number", truth=(0.5,), **more):
     return Asked(2, more.pop("name", "it"), "How much?", kind, truth, **more)
 
 
 @pytest.mark.parametrize(
-    ("guess", "more", "told"),
+    ("guess", "more", "text"),
     [
         (0.4, {}, "too low by 10% of the range"),
         (0.9, {}, "too high by 40% of the range"),
@@ -46,12 +46,12 @@ def asked(kind="number", truth=(0.5,), **more):
         (20.5, {"truth": (20,), "low": 1, "high": 1000, "scale": "log"}, "near: within a factor of 1.05"),
     ],
 )
-def test_a_number_is_off_by_a_share_of_the_range_or_by_a_factor(guess, more, told):
-    assert judge(asked(**more), [guess]).told == told
+def test_a_number_is_off_by_a_share_of_the_range_or_by_a_factor(guess, more, text):
+    assert judge(make_question(**more), [guess]).told == text
 
 
 @pytest.mark.parametrize(
-    ("guess", "more", "told", "lean"),
+    ("guess", "more", "text", "lean"),
     [
         ((0.3, 0.5, 0.9), {}, "10% of the range away in the mean, too high at 3 of 3 places", 1),
         ((0.3, 0.4, 0.6), {}, "10% of the range away in the mean, too high at 1 of 3 places and too low at 1", -1),
@@ -60,14 +60,14 @@ def test_a_number_is_off_by_a_share_of_the_range_or_by_a_factor(guess, more, tol
          "a factor of 2 away in the mean, too high at 1 of 3 places and too low at 1", 1),
     ],
 )  # fmt: skip
-def test_a_curve_is_off_by_the_mean_over_its_places(guess, more, told, lean):
+def test_a_curve_is_off_by_the_mean_over_its_places(guess, more, text, lean):
     more = {"truth": (0.2, 0.4, 0.8), "places": ("4", "16", "64")} | more
-    verdict = judge(asked("curve", **more), guess)
-    assert (verdict.told, verdict.lean, verdict.right) == (told, lean, None)
+    verdict = judge(make_question("curve", **more), guess)
+    assert (verdict.told, verdict.lean, verdict.right) == (text, lean, None)
 
 
 def test_a_choice_is_right_or_not():
-    question = asked("choice", (1.0,), choices=("a", "b"))
+    question = make_question("choice", (1.0,), choices=("a", "b"))
     assert judge(question, [1]).right and judge(question, [1]).told == "right"
     assert judge(question, [0]).right is False and judge(question, [0]).told == "not right"
 
@@ -116,17 +116,20 @@ WRONG = {
     "the same choice twice": (
         lambda root: Guess.choice(2, "two", "?", choices=["a", "a"], truth="a", root=root), "two choices read the same"
     ),
-    "an unknown kind": (lambda root: asked("guess"), "there is no kind 'guess'; there is number, choice, curve"),
+    "an unknown kind": (
+        lambda root: make_question("guess"),
+        "there is no kind 'guess'; there is number, choice, curve",
+    ),
     "a day of summaries": (lambda root: Guesses(0, root=root), "there is no day 0"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_asked_is_refused_in_words(case, tmp_path):
-    make, said = WRONG[case]
+    make, message = WRONG[case]
     with pytest.raises(ValueError) as raised:
         make(tmp_path)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_name_stands_for_one_question(tmp_path):
@@ -148,12 +151,17 @@ def test_truths_are_numbers_of_any_make_or_functions(tmp_path):
 def test_text_and_picture_are_the_question_alone_whatever_the_truth_is_and_whatever_was_guessed(kind, tmp_path):
     truths = {"number": (0.25, 0.75), "curve": ((0.1, 0.2, 0.3), (0.9, 0.8, 0.7)), "choice": ("a", "c")}[kind]
     before, other = (MAKERS[kind](tmp_path / str(place), truth=truth) for place, truth in enumerate(truths))
-    shown, alt = before._repr_mimebundle_()[0], before.alt()
+    displayed = before._repr_mimebundle_()[0]
+    alt = before.alt()
     guessed = MAKERS[kind](tmp_path / "0", truth=truths[0])
     guessed.take({"number": 0.3, "curve": [0.3] * 3, "choice": "b"}[kind])
     for widget in (other, guessed, MAKERS[kind](tmp_path / "0", truth=truths[0])):
         again = widget._repr_mimebundle_()[0]
-        assert (again["text/plain"], again["image/png"], widget.alt()) == (shown["text/plain"], shown["image/png"], alt)
+        assert (again["text/plain"], again["image/png"], widget.alt()) == (
+            displayed["text/plain"],
+            displayed["image/png"],
+            alt,
+        )
     assert "Run this cell to guess" in alt
 
 
@@ -172,8 +180,8 @@ def test_the_first_guess_counts_and_later_ones_are_kept_beside_it(tmp_path):
     send(widget, guess=[])
     send(widget, guess=[0.6])
     assert widget.first == [0.9] and widget.guess == [0.6] and widget.verdict.told == "too high by 10% of the range"
-    (kept,) = read(2, tmp_path).values()
-    assert (kept.first, kept.last, kept.count) == ((0.9,), (0.6,), 2)
+    (make_guess,) = read(2, tmp_path).values()
+    assert (make_guess.first, make_guess.last, make_guess.count) == ((0.9,), (0.6,), 2)
     assert on_page(widget).kept == "Kept in guesses/day2.json on this machine."
     assert [path.name for path in tmp_path.rglob("*.json")] == ["day2.json"]
 
@@ -239,26 +247,26 @@ def test_what_cannot_be_written_is_said_and_the_truth_is_shown_all_the_same(tmp_
 
 
 def test_a_question_that_changed_is_guessed_anew_and_the_old_guess_stays_in_the_file(tmp_path):
-    old = asked(name="changed", low=0, high=1)
+    old = make_question(name="changed", low=0, high=1)
     keep(old, [0.3], tmp_path)
-    kept, remark = keep(asked(name="changed", low=0, high=2), [1.5], tmp_path)
-    assert (kept.first, kept.count, remark) == ((1.5,), 1, "")
+    make_guess, remark = keep(make_question(name="changed", low=0, high=2), [1.5], tmp_path)
+    assert (make_guess.first, make_guess.count, remark) == ((1.5,), 1, "")
     record = json.loads((tmp_path / "guesses" / "day2.json").read_text())
     assert [each["first"] for each in record["earlier"]] == [[0.3]]
 
 
-def kept(lean, scale="linear"):
+def make_guess(lean, scale="linear"):
     """A guess that is 10% of the range or a factor of 2 too high (1), too low (−1), or exact (0)."""
-    question = asked(truth=(10,), low=1, high=101, scale=scale)
+    question = make_question(truth=(10,), low=1, high=101, scale=scale)
     guess = 10 * 2**lean if scale == "log" else 20 if lean > 0 else 10
     return Kept(question, (float(guess),), (float(guess),), 1, "2026-11-24")
 
 
 def test_a_summary_counts_measures_and_tells_a_tendency():
-    right = Kept(asked("choice", (1.0,), choices=("a", "b")), (1.0,), (1.0,), 1, "2026-11-24")
+    right = Kept(make_question("choice", (1.0,), choices=("a", "b")), (1.0,), (1.0,), 1, "2026-11-24")
     assert summed_up([]) == ["No guess yet."]
     assert summed_up([right]) == ["1 guess.", "1 of 1 choice right."]
-    guesses = [right, kept(1), kept(1, "log"), kept(1, "log"), kept(-1, "log"), kept(0)]
+    guesses = [right, make_guess(1), make_guess(1, "log"), make_guess(1, "log"), make_guess(-1, "log"), make_guess(0)]
     assert summed_up(guesses) == [
         "6 guesses.",
         "1 of 1 choice right.",
@@ -266,14 +274,15 @@ def test_a_summary_counts_measures_and_tells_a_tendency():
         "In the median they are off by 5% of the range on linear scales, and by a factor of 2 on logarithmic ones.",
         "Your guesses tend to be too high: 3 of 4 that missed.",
     ]
-    assert tendency([kept(1)] * 3) == "That is too few to tell a tendency."
-    assert tendency([kept(1, "log"), kept(-1, "log")] * 3) == "Your guesses tend to neither side."
-    assert tendency([kept(-1, "log")] * 4) == "Your guesses tend to be too low: 4 of 4 that missed."
+    assert tendency([make_guess(1)] * 3) == "That is too few to tell a tendency."
+    assert tendency([make_guess(1, "log"), make_guess(-1, "log")] * 3) == "Your guesses tend to neither side."
+    assert tendency([make_guess(-1, "log")] * 4) == "Your guesses tend to be too low: 4 of 4 that missed."
 
 
 def test_a_day_is_summed_up_live_and_its_text_says_nothing_of_it(tmp_path):
     summary = Guesses(2, root=tmp_path)
-    text, picture = summary.as_text(), summary._repr_mimebundle_()[0]["image/png"]
+    text = summary.as_text()
+    picture = summary._repr_mimebundle_()[0]["image/png"]
     assert on_page(summary).shown["rows"] == []
     number(tmp_path, unit="%").take(0.9)
     curve(tmp_path).take([0.1, 0.2, 0.3])
@@ -321,10 +330,10 @@ def test_the_course_map_shows_guesses_across_days_and_what_cannot_be_read(tmp_pa
         Guess.number(day, "it", "How much?", truth=0.5, low=0, high=1, root=tmp_path).take(guess)
     (tmp_path / "guesses" / "day3.json").write_text("{")
     course_map.read()
-    shown = on_page(course_map).shown
-    assert [card["lines"][-1] for card in shown["cards"][:2]] == ["1 guess: 1 too high", "1 guess: 1 too low"]
-    assert shown["told"][-1].startswith("Your guesses: 2 guesses. Of 2 numbers and curves: 1 too high, 1 too low, 0 ")
-    assert shown["told"][-2].startswith("guesses/day3.json is no record of guesses")
+    state = on_page(course_map).shown
+    assert [card["lines"][-1] for card in state["cards"][:2]] == ["1 guess: 1 too high", "1 guess: 1 too low"]
+    assert state["told"][-1].startswith("Your guesses: 2 guesses. Of 2 numbers and curves: 1 too high, 1 too low, 0 ")
+    assert state["told"][-2].startswith("guesses/day3.json is no record of guesses")
     assert course_map.as_text() == text
 
 

@@ -58,7 +58,7 @@ def test_a_lesson_asks_four_times_or_more_for_a_curve_too_and_sums_up(number):
 @pytest.mark.parametrize("number", TAUGHT)
 def test_no_truth_is_typed_in(number):
     for _, cell, call in asking(lesson(number), number):
-        assert not any(isinstance(given, ast.Constant) for given in ast.parse(cell.source).body[0].value.args)
+        assert not any(isinstance(arguments, ast.Constant) for arguments in ast.parse(cell.source).body[0].value.args)
         (truth,) = (each.value for each in call.keywords if each.arg == "truth")
         assert any(isinstance(node, ast.Name) for node in ast.walk(truth)), ast.unparse(call)
 
@@ -101,12 +101,12 @@ def test_what_was_computed_is_not_told_around_the_question(number, tmp_path):
         kind, truth = truths[call.args[1].value]
         if kind == "choice":
             continue
-        around = [said(notebook.cells[near]) for near in (place - 2, place - 1, place + 1)]
-        told = [value for value in truth if any(tells(text, value) for text in around)]
-        assert len(told) <= (len(truth) / 3 if kind == "curve" else 0), (call.args[1].value, told)
+        around = [text_of(notebook.cells[near]) for near in (place - 2, place - 1, place + 1)]
+        given_away = [value for value in truth if any(tells(text, value) for text in around)]
+        assert len(given_away) <= (len(truth) / 3 if kind == "curve" else 0), (call.args[1].value, given_away)
 
 
-def said(cell):
+def text_of(cell):
     """What a reader who runs nothing reads of a cell that answers: its text, or what it printed."""
     if cell.cell_type == "markdown":
         return cell.source

@@ -35,10 +35,10 @@ from course_utils.views import (
     SpeculativeStepper,
     TileWalker,
 )
-from course_utils.views.shared import numbers as number_text
+from course_utils.views.shared import number_text
 from course_utils.views.static_page import page_state
 from course_utils.views.widgets.calculator import CARDS, OWN
-from course_utils.views.widgets.page_table import done
+from course_utils.views.widgets.page_table import replay
 from course_utils.views.widgets.painter_verdict import Measured, empty_rows, oddities, tell_verdict
 from course_utils.views.widgets.timeline_run import LibraryScheduler, walked
 
@@ -92,7 +92,7 @@ def test_numbers_are_written_alike(name, written):
     if name == "threeDecimals":
         given = [value for value in given if not math.isnan(value)]
     inputs = list(map(number_text.number, given)) if name == "inBrackets" else given
-    assert in_node("numbers.js", name, [[each] for each in inputs]) == [written(each) for each in inputs]
+    assert in_node("number_text.js", name, [[each] for each in inputs]) == [written(each) for each in inputs]
 
 
 def test_bytes_are_written_alike():
@@ -222,12 +222,14 @@ def test_the_calculator_counts_every_model():
         {"layers": 60, "latent": 512, "rotary": 64, "billions": 236},
     ]
     for name in [*MODELS] * 6:
-        context, batch = chance.choice([1, 300, 4096, 131072]), chance.choice([1, 7, 256])
+        context = chance.choice([1, 300, 4096, 131072])
+        batch = chance.choice([1, 7, 256])
         widgets.append(MemoryCalculator(name, context, batch, chance.choice([1, 2, 4]), card=chance.choice([*CARDS])))
         if groups := on_page(widgets[-1]).layout["groups"][name]:
             widgets[-1].n_kv_heads = chance.choice(groups)
     widgets += [MemoryCalculator(own=own, context=5000, card=card) for own in owns for card in CARDS]
-    known, calls = alone(widgets[0]), []
+    known = alone(widgets[0])
+    calls = []
     for widget in widgets:
         set_to = {name: getattr(widget, name) for name in ("context", "batch", "bytes_per_value", "n_kv_heads", "card")}
         calls.append([known | set_to | {"name": widget.model, "own": widget.own if widget.model == OWN else None}])
@@ -279,7 +281,7 @@ def test_decoding_says_what_is_wrong_with_words(typed):
 @pytest.mark.parametrize("block", [1, 2])
 def test_softmax_in_another_order(scores, values, block):
     widget = OnlineSoftmaxStepper(scores, values, block=block)
-    given = alone(widget)
+    state = alone(widget)
     orders = [[*order] for order in itertools.permutations(range(len(scores)))][::7]
     expected = []
     for order in orders:
@@ -292,9 +294,13 @@ def test_softmax_in_another_order(scores, values, block):
 @pytest.mark.parametrize("sizes", [{"n": 8, "d": 3}, {"n": 7, "m": 10}, {"n": 10, "m": 7}], ids=str)
 def test_walks_through_other_tiles(sizes):
     widget = TileWalker(**sizes, seed=3)
-    given, calls, walks = alone(widget), [], []
+    state = alone(widget)
+    calls = []
+    walks = []
     for causal, block_q, block_k in itertools.product([False, True], [1, 4, 16], [2, 3, 16]):
-        widget.causal, widget.block_q, widget.block_k = causal, block_q, block_k
+        widget.causal = causal
+        widget.block_q = block_q
+        widget.block_k = block_k
         walks.append(on_page(widget).walk)
         calls.append([given, on_page(widget).walk["settings"], 4])
     found = in_node("tile_walk_alone.js", "walkThrough", calls)
@@ -311,15 +317,19 @@ def test_a_round_of_speculative_decoding():
         ([1 / 3] * 3, [1 / 3] * 3),
         ([1.0, 0.0, 0.0], [0.0, 0.5, 0.5]),
     ]
-    calls, told, rounds, sums = [], [], [], []
+    calls = []
+    texts = []
+    rounds = []
+    sums = []
     for (p, q), gamma, nearness in itertools.product(pairs, (1, 4), (0.0, 0.35, 1.0)):
         widget = SpeculativeStepper(p, q, [max(range(len(q)), key=q.__getitem__)] * gamma, [0.625] * (gamma + 1))
         for seed in (None, *range(12), 999_999):
-            widget.nearness, widget.seed = nearness, seed
+            widget.nearness = nearness
+            widget.seed = seed
             calls.append([on_page(widget).given, seed, nearness])
             result = widget.round
             rounds.append(result._asdict() | {"coins": [coin._asdict() for coin in result.coins]})
-            told.append([widget.told(step) for step in range(widget.last + 1)])
+            texts.append([widget.describe(step) for step in range(widget.last + 1)])
             sums.append((widget.q.tolist(), widget.alpha, widget.expected, widget.remainder))
     found = in_node("speculative_round.js", "roundOf", calls)
     for mine, wanted in zip(found, rounds, strict=True):
@@ -358,7 +368,10 @@ def finite_fill(q, k, v, mask):
 def test_a_painted_mask_is_measured_row_by_row(attention, keys):
     tokens = ["the", "cat", "the"]
     widget = MaskPainter(tokens, keys=keys, attention=attention)
-    state, chance, calls, results = page_state(widget), np.random.default_rng(1), [], []
+    state = page_state(widget)
+    chance = np.random.default_rng(1)
+    calls = []
+    results = []
     sizes = (len(tokens), len(keys or tokens))
     drawn = chance.random((4, *sizes)) < 0.5
     for mask in [np.zeros(sizes, bool), np.ones(sizes, bool), np.eye(*sizes, dtype=bool), *drawn]:
@@ -396,20 +409,25 @@ def test_the_ablation_knows_every_set_of_few_heads():
 @pytest.mark.parametrize("kind", KINDS)
 def test_practice_is_judged_as_python_judges(kind):
     """Right answers, known slips and what follows from them; also an answer that nobody knows."""
-    widget, calls, expected = Practice(kind), [], []
+    widget = Practice(kind)
+    calls = []
+    expected = []
     for posed in alone(widget)["problems"][:3]:
-        given = problem(kind, posed["number"])
-        entries = [given.worked(), given.solution()]
-        entries += [given.with_slip(step.name, slip) for step, slip in given.known_slips()]
-        entries.append(given.worked() | {given.steps[-1].name: given.solution()[given.steps[-1].name] * 7 + 1})
+        posed_problem = problem(kind, posed["number"])
+        entries = [posed_problem.worked(), posed_problem.solution()]
+        entries += [posed_problem.with_slip(step.name, slip) for step, slip in posed_problem.known_slips()]
+        entries.append(
+            posed_problem.worked()
+            | {posed_problem.steps[-1].name: posed_problem.solution()[posed_problem.steps[-1].name] * 7 + 1}
+        )
         widget.number = posed["number"]
         for values in entries:
             widget.entries = ["; ".join(" ".join(map(repr, row)) for row in np.atleast_2d(values[step.name]).tolist())
-                              for step in given.steps]  # fmt: skip
+                              for step in posed_problem.steps]  # fmt: skip
             calls.append([posed["steps"], widget.entries])
             expected.append({"judged": on_page(widget).judged, "summary": on_page(widget).summary})
-        for kept in reversed(range(len(given.steps))):
-            widget.entries = [*widget.entries[:kept], *[""] * (len(given.steps) - kept)]
+        for filled in reversed(range(len(posed_problem.steps))):
+            widget.entries = [*widget.entries[:filled], *[""] * (len(posed_problem.steps) - filled)]
             calls.append([posed["steps"], widget.entries])
             expected.append({"judged": on_page(widget).judged, "summary": on_page(widget).summary})
     assert in_node("practice_alone.js", "judgeSteps", calls) == expected
@@ -434,7 +452,8 @@ def test_masks_changes_are_what_the_leak_is_picked_from():
         return tensors.attention(x, x, x)[0]
 
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
-    leak, changes = masks.future_leak(layer, x), masks.future_changes(layer, x)
+    leak = masks.future_leak(layer, x)
+    changes = masks.future_changes(layer, x)
     assert leak.amount == changes.triu(1).max() == changes[leak.i, leak.j]
 
 
@@ -447,9 +466,12 @@ def test_a_page_schedules_as_the_library_does():
         given = alone(widget)["sets"]
         for budget, blocks, name in itertools.product((1, 16), (4, 7), given):
             with widget.hold_trait_notifications():
-                widget.rule, widget.budget, widget.blocks, widget.arrivals = rule, budget, blocks, name
+                widget.rule = rule
+                widget.budget = budget
+                widget.blocks = blocks
+                widget.arrivals = name
             walk = dict(on_page(widget).walk)
-            calls.append([given[name], size, walk.pop("settings")])
+            calls.append([sets[name], size, walk.pop("settings")])
             walks.append(walk)
             widget.step = half = widget.last // 2
             steps.append([walk, half, budget, blocks])
@@ -466,10 +488,13 @@ def test_a_page_schedules_as_the_library_does():
 
 def test_a_page_hands_out_blocks_as_the_pool_does():
     """Tables, references, slots and what is said after calls at random, with copies and pools that are full."""
-    chance, calls, wanted = random.Random(0), [], []
+    chance = random.Random(0)
+    calls = []
+    expected = []
     for n_blocks, block_size in itertools.product((1, 3, 8), (1, 2, 4)):
         for _ in range(20):
-            made, known = [], {}
+            made = []
+            known = {}
             for _ in range(chance.randrange(40)):
                 name, new = chance.sample("abc", 2)
                 kinds = ["append", *(["free", "fork"][: 1 + (new not in known)] if name in known else [])]

@@ -14,8 +14,8 @@ K = [[1, 0], [0, 1], [1, -1.25]]
 
 
 def test_as_text_it_has_names_shapes_labels_and_marks():
-    shown = show({"Q Kᵀ": [[1.0, 2.0]]}, K=K, rows=WORDS, columns={"Q Kᵀ": ["a", "b"]}, mark={"K": (2, 1)})
-    assert repr(shown) == (
+    tables = show({"Q Kᵀ": [[1.0, 2.0]]}, K=K, rows=WORDS, columns={"Q Kᵀ": ["a", "b"]}, mark={"K": (2, 1)})
+    assert repr(tables) == (
         "Q Kᵀ (1 × 2)\n   a  b\n   1  2\n"
         "K (3 × 2)\n      the 1.00   0.00\n   parcel 0.00   1.00\n  arrived 1.00 [−1.25]"
     )
@@ -33,8 +33,8 @@ def test_decimals_that_are_0_everywhere_are_left_out_and_rounding_shows_no_minus
 
 @pytest.mark.parametrize("form", [list, np.array, torch.tensor], ids=["lists", "NumPy", "torch"])
 def test_a_mask_has_ticks_and_numbers_have_none(form):
-    shown = show(mask=form([[True, False]]), row=form([True, True]), numbers=form([[1, 0]]), mark={"mask": (0, 1)})
-    assert repr(shown) == "mask (1 × 2)\n   ✓ [–]\nrow (2)\n   ✓  ✓\nnumbers (1 × 2)\n   1  0"
+    tables = show(mask=form([[True, False]]), row=form([True, True]), numbers=form([[1, 0]]), mark={"mask": (0, 1)})
+    assert repr(tables) == "mask (1 × 2)\n   ✓ [–]\nrow (2)\n   ✓  ✓\nnumbers (1 × 2)\n   1  0"
 
 
 def test_what_is_no_finite_number_has_no_colour():
@@ -51,8 +51,8 @@ def test_what_has_a_minus_has_a_colour_of_its_own_as_strong_as_its_size():
 
 @pytest.mark.parametrize(("place", "count"), [(1, 2), ((1, 0), 1), ((None, 1), 3), (None, 0)])
 def test_a_row_a_cell_or_a_column_is_marked(place, count):
-    shown = show(K=K, mark={"K": place})
-    assert shown._repr_html_().count("outline:2px") == count == repr(shown).count("[")
+    tables = show(K=K, mark={"K": place})
+    assert tables._repr_html_().count("outline:2px") == count == repr(tables).count("[")
 
 
 def test_the_page_has_headings_a_caption_and_the_colour_of_the_role():
@@ -63,7 +63,7 @@ def test_the_page_has_headings_a_caption_and_the_colour_of_the_role():
 
 
 @pytest.mark.parametrize(
-    ("named", "options", "said"),
+    ("named", "options", "message"),
     [
         ({"K": np.zeros((2, 2, 2))}, {}, "K is 2 × 2 × 2: a table shows two axes of up to 16"),
         ({"K": np.zeros(17)}, {}, "K is 17: a table"),
@@ -71,6 +71,6 @@ def test_the_page_has_headings_a_caption_and_the_colour_of_the_role():
         ({"K": K}, {"mark": {"K": (0, 2)}}, r"mark of K is \(0, 2\), and K has 3 rows and 2 columns"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(named, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_cannot_be_drawn_is_refused(named, options, message):
+    with pytest.raises(ValueError, match=message):
         show(named, **options)

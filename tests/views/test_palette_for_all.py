@@ -41,7 +41,7 @@ def linear(colour):
     return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
 
 
-def seen(colour, sight):
+def as_seen(colour, sight):
     """A colour in CIE Lab, as somebody of this sight sees it."""
     rgb = np.clip(np.array(SIGHT[sight]) @ linear(colour), 0, 1)
     ratios = TO_XYZ @ rgb / (TO_XYZ @ np.ones(3))
@@ -50,7 +50,7 @@ def seen(colour, sight):
 
 
 def distance(one, other, sight):
-    return float(np.linalg.norm(seen(one, sight) - seen(other, sight)))
+    return float(np.linalg.norm(as_seen(one, sight) - as_seen(other, sight)))
 
 
 def contrast(one, other):
@@ -74,11 +74,11 @@ def functions_with_both_blues():
 
 
 def test_the_simulation_gives_what_is_known_of_it():
-    assert seen("#FFFFFF", "normal") == pytest.approx([100, 0, 0], abs=0.01)
-    assert seen("#FF0000", "normal") == pytest.approx([53.24, 80.09, 67.20], abs=0.05)
+    assert as_seen("#FFFFFF", "normal") == pytest.approx([100, 0, 0], abs=0.01)
+    assert as_seen("#FF0000", "normal") == pytest.approx([53.24, 80.09, 67.20], abs=0.05)
     for sight in SIGHT:
         assert distance("#808080", "#808080", sight) == 0
-        assert np.abs(seen("#808080", sight)[1:]).max() < 0.1, "grey stays grey"
+        assert np.abs(as_seen("#808080", sight)[1:]).max() < 0.1, "grey stays grey"
     for one, other, sight, known in (  # as the package colorspacious 1.1.2 has them
         ("KEY", "VALUE", "protanopia", 37.2),
         ("VALUE", "OUTPUT", "deuteranopia", 17.9),
@@ -96,7 +96,7 @@ def test_colours_that_mean_different_things_stay_apart(sight):
 
 @pytest.mark.parametrize("sight", SIGHT)
 def test_weights_darken_step_by_step_in_every_sight(sight):
-    lightness = [seen(to_hex([part / 255 for part in colour]), sight)[0] for colour in palette.ramp()[::16]]
+    lightness = [as_seen(to_hex([part / 255 for part in colour]), sight)[0] for colour in palette.ramp()[::16]]
     assert all(above - below > 1 for above, below in itertools.pairwise(lightness))
 
 

@@ -32,11 +32,11 @@ def test_the_first_wrong_step_is_located_and_what_follows_counts():
     widget = Practice("attention")
     widget.entries = ATTENTION
     assert [mark.status for mark in widget.marks] == ["right", "wrong", "follows", "follows", "empty"]
-    shown = on_page(widget)
-    assert shown.summary == "The first wrong step is scaled."
-    assert [each["sign"] for each in shown.judged] == ["✓", "✗", "✓", "✓", ""]
-    assert "You divided by d_k" in shown.judged[1]["said"]
-    assert shown.judged[2]["said"] == "correct from your value on"
+    displayed = on_page(widget)
+    assert displayed.summary == "The first wrong step is scaled."
+    assert [each["sign"] for each in displayed.judged] == ["✓", "✗", "✓", "✓", ""]
+    assert "You divided by d_k" in displayed.judged[1]["said"]
+    assert displayed.judged[2]["said"] == "correct from your value on"
 
 
 def test_an_empty_field_is_called_empty_and_not_wrong():
@@ -49,7 +49,7 @@ def test_an_empty_field_is_called_empty_and_not_wrong():
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ("a", "'a' is no number"),
         (",", "',' is no number"),
@@ -57,17 +57,18 @@ def test_an_empty_field_is_called_empty_and_not_wrong():
         ("1 2; 3", "different lengths"),
     ],
 )
-def test_what_cannot_be_read_is_told_and_the_rest_is_judged(entry, said):
+def test_what_cannot_be_read_is_told_and_the_rest_is_judged(entry, message):
     widget = Practice("attention")
     widget.entries = [entry, *right_entries(widget)[1:]]
     judged = on_page(widget).judged
-    assert judged[0]["status"] == "unread" and said in judged[0]["said"]
+    assert judged[0]["status"] == "unread" and message in judged[0]["said"]
     assert {each["status"] for each in judged[1:]} == {"right"}
 
 
 def test_a_new_number_is_a_new_problem_with_nothing_written():
     widget = Practice("softmax", 4)
-    widget.entries, widget.shown = right_entries(widget), True
+    widget.entries = right_entries(widget)
+    widget.shown = True
     widget.number = 5
     assert widget.problem.told == problem("softmax", 5).told == on_page(widget).posed["told"]
     assert widget.entries == [""] * 4 and not widget.shown and on_page(widget).summary == ""

@@ -12,7 +12,9 @@ from course_utils.attention import arrays, lists, tensors
 from course_utils.views import QueryPlane, palette
 from course_utils.views.widgets.query_plane_picture import SIDE, place
 
-KEYS, VALUES, NAMES = [[1, 0], [0, 1], [-1, 1]], [[0, 0], [2, 0], [1, 2]], ["parcel", "letter", "arrived"]
+KEYS = [[1, 0], [0, 1], [-1, 1]]
+VALUES = [[0, 0], [2, 0], [1, 2]]
+NAMES = ["parcel", "letter", "arrived"]
 
 
 def plane(query=(1, 0.5), **more):
@@ -26,28 +28,28 @@ def unscaled(q, k, v):
 
 
 def test_weights_and_output_are_those_of_the_course():
-    shown = plane()
-    output, weights = arrays.attention(np.array([shown.query]), np.array(KEYS, float), np.array(VALUES, float))
-    np.testing.assert_allclose(shown.weights, weights[0])
-    np.testing.assert_allclose(shown.output, output[0])
-    shown.query = torch.tensor([0.25, -2.0])
-    assert shown.query == [0.25, -2.0] and shown.weights[0] > shown.weights[1]
+    widget = plane()
+    output, weights = arrays.attention(np.array([widget.query]), np.array(KEYS, float), np.array(VALUES, float))
+    np.testing.assert_allclose(widget.weights, weights[0])
+    np.testing.assert_allclose(widget.output, output[0])
+    widget.query = torch.tensor([0.25, -2.0])
+    assert widget.query == [0.25, -2.0] and widget.weights[0] > widget.weights[1]
 
 
 def test_a_query_of_length_zero_gives_the_mean_and_a_long_one_a_value():
-    shown = plane((0, 0))
-    np.testing.assert_allclose(shown.output, np.mean(VALUES, axis=0))
-    shown.query = [12, 0]
-    np.testing.assert_allclose(shown.output, VALUES[0], atol=0.01)
+    widget = plane((0, 0))
+    np.testing.assert_allclose(widget.output, np.mean(VALUES, axis=0))
+    widget.query = [12, 0]
+    np.testing.assert_allclose(widget.output, VALUES[0], atol=0.01)
 
 
 @pytest.mark.parametrize("kind", [list, np.array, lambda rows: torch.tensor(rows, dtype=torch.float64)])
 @pytest.mark.parametrize("attention", [lists.attention, arrays.attention, tensors.attention])
 def test_a_right_function_agrees_whatever_it_works_on(kind, attention):
-    shown = QueryPlane([1, 0.5], kind(KEYS), kind(VALUES), NAMES, attention=attention)
-    assert shown.verdict == "attention agrees with the arithmetic for this query." and shown.problem == ""
-    shown.query = [0, -1]
-    assert on_page(shown).theirs["query"] == [0, -1] and "agrees" in shown.verdict
+    widget = QueryPlane([1, 0.5], kind(KEYS), kind(VALUES), NAMES, attention=attention)
+    assert widget.verdict == "attention agrees with the arithmetic for this query." and widget.problem == ""
+    widget.query = [0, -1]
+    assert on_page(widget).theirs["query"] == [0, -1] and "agrees" in widget.verdict
 
 
 def test_a_wrong_function_is_told_where_it_differs():
@@ -74,15 +76,15 @@ def test_a_wrong_function_is_told_where_it_differs():
     ],
 )
 def test_a_function_that_fails_becomes_a_message(attention, message):
-    shown = plane(attention=attention)
-    assert message in shown.problem and shown.verdict == shown.problem and message in shown.as_text()
+    widget = plane(attention=attention)
+    assert message in widget.problem and widget.verdict == widget.problem and message in widget.as_text()
 
 
 def test_nan_from_a_function_travels_as_json_and_is_told():
-    shown = plane(attention=lambda q, k, v: (np.full((1, 2), np.nan), np.array([[np.inf, np.nan, 0]])))
-    json.dumps(shown.get_state(), default=str, allow_nan=False)
-    assert on_page(shown).theirs["output"] == ["NaN", "NaN"]
-    assert "differs: its weight of “parcel” is ∞" in shown.verdict
+    widget = plane(attention=lambda q, k, v: (np.full((1, 2), np.nan), np.array([[np.inf, np.nan, 0]])))
+    json.dumps(widget.get_state(), default=str, allow_nan=False)
+    assert on_page(widget).theirs["output"] == ["NaN", "NaN"]
+    assert "differs: its weight of “parcel” is ∞" in widget.verdict
 
 
 def test_what_a_function_prints_is_not_shown(capsys):
@@ -90,9 +92,9 @@ def test_what_a_function_prints_is_not_shown(capsys):
         print("here")
         return unscaled(q, k, v)
 
-    shown = plane(attention=loud)
-    send(shown, query=[0.5, 0.5])
-    assert shown.query == [0.5, 0.5] and capsys.readouterr().out == ""
+    widget = plane(attention=loud)
+    send(widget, query=[0.5, 0.5])
+    assert widget.query == [0.5, 0.5] and capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
@@ -119,10 +121,10 @@ def test_what_does_not_fit_is_told(change, message):
 
 
 def test_a_query_that_is_too_long_is_refused_and_the_old_one_stays():
-    shown = plane()
+    widget = plane()
     with pytest.raises(ValueError, match="query is 100 long: here it may be up to 12"):
-        shown.query = [100, 0]
-    assert shown.query == [1, 0.5]
+        widget.query = [100, 0]
+    assert widget.query == [1, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -135,10 +137,10 @@ def test_a_query_that_is_too_long_is_refused_and_the_old_one_stays():
     ],
 )
 def test_extremes_can_be_drawn(query, keys, values):
-    shown = QueryPlane(query, keys, values)
-    shown.figure()
-    json.dumps(on_page(shown).scene, allow_nan=False)
-    assert "nan" not in shown.as_text() and len(on_page(shown).scene["outputs"]["hull"]) >= 1
+    widget = QueryPlane(query, keys, values)
+    widget.figure()
+    json.dumps(on_page(widget).scene, allow_nan=False)
+    assert "nan" not in widget.as_text() and len(on_page(widget).scene["outputs"]["hull"]) >= 1
 
 
 def test_keys_values_and_labels_stand_within_their_planes():
@@ -154,8 +156,8 @@ def test_labels_of_keys_at_one_place_do_not_cover_each_other():
 
 
 def test_a_key_that_the_query_lies_along_is_drawn_on_it_and_thinner():
-    shown = QueryPlane([1, 1], [[1, 0], [0, 1], [1, 1]], VALUES, NAMES)
-    arrows = [text for text in shown.figure().axes[0].texts if getattr(text, "arrow_patch", None)]
+    widget = QueryPlane([1, 1], [[1, 0], [0, 1], [1, 1]], VALUES, NAMES)
+    arrows = [text for text in widget.figure().axes[0].texts if getattr(text, "arrow_patch", None)]
     query, key = (arrow.arrow_patch for arrow in arrows if arrow.xy == arrows[-1].xy)
     assert [to_hex(each.get_edgecolor()).upper() for each in (query, key)] == [palette.QUERY, palette.KEY]
     assert query.get_linewidth() > 2 * key.get_linewidth()
@@ -167,7 +169,8 @@ def test_labels_keep_clear_of_axes_of_numbers_and_of_the_edge():
     for name, crossed in (("queries", True), ("outputs", False)):
         numbers = [place(scene[name], (0, value))[1] for value, _ in scene[name]["ticks"][1]]
         for (left, baseline), label in zip(scene[name]["labels"], names, strict=True):
-            right, top = left + 6 * len(label), baseline - 10
+            right = left + 6 * len(label)
+            top = baseline - 10
             assert min(left, top) >= 8 and max(right, baseline) <= SIDE - 8
             assert left > 24 or all(not top - 4 < y < baseline + 4 for y in numbers)
             if crossed:

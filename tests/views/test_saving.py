@@ -22,7 +22,7 @@ def model(*outputs, metadata=None):
     return {"type": "notebook", "content": nbformat.v4.new_notebook(cells=[cell], metadata=metadata or {})}
 
 
-def shown(**data):
+def display_output(**data):
     return nbformat.v4.new_output("display_data", {VIEW: {"model_id": "m1"}, "text/plain": "a widget", **data})
 
 
@@ -51,13 +51,13 @@ def test_another_notebook_keeps_what_its_kernel_is():
 
 
 def test_a_widget_without_a_picture_keeps_its_name():
-    saved = model(shown())
+    saved = model(display_output())
     without_lost_widgets(saved)
     assert VIEW in data(saved)
 
 
 def test_a_widget_whose_state_is_saved_keeps_its_name():
-    saved = model(shown(**{"image/png": "AA=="}), metadata={"widgets": {STATE: {"state": {"m1": {}}}}})
+    saved = model(display_output(**{"image/png": "AA=="}), metadata={"widgets": {STATE: {"state": {"m1": {}}}}})
     without_lost_widgets(saved)
     assert VIEW in data(saved)
     del saved["content"].metadata["widgets"]

@@ -16,7 +16,8 @@ from course_utils.views.silence import silenced
 @contextmanager
 def caught():
     """What reaches standard output and standard error meanwhile, as the streams there are."""
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         yield out, err
         assert (sys.stdout, sys.stderr) == (out, err), "the streams were not put back"
@@ -26,7 +27,8 @@ class Other:
     """A thread that enters `silenced` and leaves it when it is told."""
 
     def __init__(self):
-        self.inside, self.leave = threading.Event(), threading.Event()
+        self.inside = threading.Event()
+        self.leave = threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
         assert self.inside.wait(100)

@@ -112,16 +112,17 @@ def test_a_page_holds_its_state_whatever_words_are_in_it():
 class TestEveryWidget:
     @pytest.mark.thorough("every widget is made twice, with the same text, picture and page")
     def test_text_picture_and_page_are_the_same_on_every_run(self, name):
-        ((first, _), page), ((second, _), again) = shown(name), made(name)
+        ((first, _), page) = shown(name)
+        ((second, _), again) = made(name)
         assert page == again
         for mime in ("text/plain", "image/png"):
             assert first[mime] == second[mime]
 
     def test_text_and_picture_tell_what_it_shows(self, name):
-        (bundle, seen), _ = shown(name)
+        (bundle, observed), _ = shown(name)
         assert "0x" not in bundle["text/plain"] and not re.search(r"[-−]0\.0+\b", bundle["text/plain"])
         assert set(bundle) == {"text/plain", "image/png", "application/vnd.jupyter.widget-view+json"}
-        assert seen["image/png"]["alt"] and 100 < seen["image/png"]["width"] <= 960
+        assert observed["image/png"]["alt"] and 100 < observed["image/png"]["width"] <= 960
 
     def test_the_picture_is_a_png_without_software_or_time(self, name):
         (bundle, _), _ = shown(name)
@@ -247,8 +248,8 @@ class TestHeatmap:
 
     def test_weights_that_were_zeroed_after_the_softmax_do_not_sum_to_one(self):
         shown = AttentionHeatmap([[0.25, 0], [0.5, 0.5]], TOKENS[:2], mask=np.tri(2))
-        told = "“a”: the weights of the keys it may attend to sum to 0.25, not 1"
-        assert on_page(shown).frame["captions"][0][0] == told
+        text = "“a”: the weights of the keys it may attend to sum to 0.25, not 1"
+        assert on_page(shown).frame["captions"][0][0] == text
 
     def test_the_mask_can_be_set_and_taken_away_and_the_largest_keys_are_allowed_ones(self):
         shown = AttentionHeatmap(WEIGHTS, ["x", "y"], TOKENS)
@@ -400,7 +401,8 @@ class TestStepper:
         assert small.cell == ("weights", 0, 1)
 
     def test_a_changed_number_is_followed_by_everything_and_taken_back(self):
-        eye, changed = np.eye(2), [[1, 0], [0, 1], [3, 1]]
+        eye = np.eye(2)
+        changed = [[1, 0], [0, 1], [3, 1]]
         shown = AttentionStepper(np.array(Q), eye, eye, eye, TOKENS, mask=np.tri(3), attention=right_attention)
         before = shown.as_text()
         shown.edit("X", 2, 0, 3)
@@ -469,7 +471,8 @@ class TestStepper:
                 setattr(shown, name, value)
 
     def test_scores_come_cell_by_cell_and_other_matrices_row_by_row(self):
-        shown, eye = stepper(), np.eye(2)
+        shown = stepper()
+        eye = np.eye(2)
         assert [stage["steps"] for stage in shown._stages] == [1, 9, 3, 3, 3]
         assert [stage["steps"] for stage in AttentionStepper(Q, eye, eye, eye, TOKENS)._stages][:2] == [1, 9]
         one = AttentionStepper.from_qkv([[1.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"], mask=[[1, 0]])
@@ -543,7 +546,8 @@ def test_a_picture_has_alt_text_and_closes_its_figure():
         ax.plot([0, 1])
         return picture(fig, "a rising line")
 
-    first, second = draw(), draw()
+    first = draw()
+    second = draw()
     assert first.data == second.data and plt.get_fignums() == []
     data, metadata = first._repr_mimebundle_()
     assert data["text/plain"] == repr(first) == "a rising line"
@@ -562,8 +566,8 @@ def test_a_figure_brings_its_own_alt_text_unless_another_is_given():
 
 def test_a_caption_goes_with_a_figure_that_has_one():
     figures = [described(new_figure(96, 96), "a square", *caption) for caption in ([], ["It is empty."])]
-    told = [picture(figure)._repr_mimebundle_()[1]["image/png"] for figure in figures]
-    assert told == [{"alt": "a square", "width": 96}, {"alt": "a square", "width": 96, "caption": "It is empty."}]
+    images = [picture(figure)._repr_mimebundle_()[1]["image/png"] for figure in figures]
+    assert images == [{"alt": "a square", "width": 96}, {"alt": "a square", "width": 96, "caption": "It is empty."}]
 
 
 def test_text_on_the_ramp_has_contrast_and_the_ramp_darkens_evenly():

@@ -21,7 +21,8 @@ def path_lengths(tokens: Sequence[str]) -> Figure:
     """How the last token hears of the first: from hand to hand along a chain, or at once. Arrows go where news goes."""
     fig = new_figure(720, 160)
     chain, looks = fig.subplots(1, 2)
-    last, rim = len(tokens) - 1, 0.2
+    last = len(tokens) - 1
+    rim = 0.2
     for ax, title in ((chain, f"recurrent: {last} steps"), (looks, "attention: 1 step")):
         ax.set_title(title)
         ax.set(xlim=(-0.5, last + 0.5), ylim=(-0.75, 1.5), aspect="equal", anchor="S")
@@ -79,7 +80,8 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
     values: (3, 2); outputs: (n, 2); names: three labels, one per value, and the first n of them per output.
     Raises ValueError when values are not three points in the plane.
     """
-    values, outputs = np.asarray(values, float), np.asarray(outputs, float)
+    values = np.asarray(values, float)
+    outputs = np.asarray(outputs, float)
     if values.shape != (3, 2):
         raise ValueError(f"values is {values.shape} but a triangle needs (3, 2)")
     fig = new_figure(580, 400)
@@ -130,12 +132,17 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
     ax.set(xlim=(0, 720), ylim=(350, 0))
     ax.axis("off")
     high, mid, low = rows = 43, 164, 285  # of Q, of K and all that comes from both, of V and the output
-    words, roles, scores, scaled, far = 66, 232, 376, 492, 652
+    words = 66
+    roles = 232
+    scores = 376
+    scaled = 492
+    far = 652
     _grid(ax, words, mid, x, "$X$", "T \\times d_{\\mathrm{model}}", palette.INK, head="tokens")
     letters = ("Q", "n \\times d_k", q), ("K", "m \\times d_k", k), ("V", "m \\times d_v", v)
     for (name, shape, array), w, y, colour in zip(letters, made, rows, palette.ROLES.values(), strict=False):
         _grid(ax, roles, y, array, f"${name} = XW_{name}$", shape, colour)
-        start, side = mid + (y - mid) / 12, "top" if y == low else "bottom"
+        start = mid + (y - mid) / 12
+        side = "top" if y == low else "bottom"
         _step(ax, (words + 36, start), (roles - 24, y), f"$W_{name}$  {_size(w)}", colour, va=side)
     for y, text, colour in ((high, "", palette.QUERY), (mid, f"$K^{{\\!\\top}}$  {_size(k.T)}", palette.KEY)):
         _step(ax, (roles + 24, y), (scores - 30, mid - (mid - y) / 12), text, colour)
@@ -182,7 +189,8 @@ def _step(ax, start, end, text, colour, va="bottom"):
     """An arrow, with a text above its middle, or below it where it falls; beside it where it is steep."""
     style = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.5, "mutation_scale": 11, "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style)
-    (x, y), level = np.add(start, end) / 2, start[1] == end[1]
+    (x, y) = np.add(start, end) / 2
+    level = start[1] == end[1]
     ax.text(x if level else x - 6, y + (4 if va == "top" else -4), text, ha="center" if level else "right", va=va)
 
 

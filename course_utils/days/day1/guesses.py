@@ -29,7 +29,8 @@ def weight_against_temperature() -> Guess:
 
 
 def two_keys_tie() -> Guess:
-    keys, names = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), ("the", "parcel", "arrived")
+    keys = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    names = ("the", "parcel", "arrived")
     _, (weights,) = arrays.attention(100 * keys[:1], keys, keys)
     seen = [name for name, weight in zip(names, weights, strict=True) if weight > 0.01]
     return Guess.choice(

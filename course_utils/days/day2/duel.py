@@ -44,11 +44,13 @@ def in_lists(x, dp):
     x, dp = np.asarray(x, dtype=float), np.asarray(dp, dtype=float)
     p, dx = np.zeros(x.shape), np.zeros(x.shape)
     for at in np.ndindex(x.shape[:-1]):
-        row, moved = x[at].tolist(), dp[at].tolist()
+        row = x[at].tolist()
+        moved = dp[at].tolist()
         power = [math.exp(each - max(row)) for each in row]
         part = [each / math.fsum(power) for each in power]
         mean = math.fsum(a * b for a, b in zip(part, moved, strict=True))
-        p[at], dx[at] = part, [a * (b - mean) for a, b in zip(part, moved, strict=True)]
+        p[at] = part
+        dx[at] = [a * (b - mean) for a, b in zip(part, moved, strict=True)]
     return p, dx
 
 

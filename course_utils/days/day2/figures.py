@@ -14,7 +14,9 @@ from course_utils.views.picture import described, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RAW, SCALED, THIRD = palette.WRONG, palette.WEIGHT, palette.INK
+RAW = palette.WRONG
+SCALED = palette.WEIGHT
+THIRD = palette.INK
 COLOURS = {"raw": RAW, "scaled": SCALED}
 
 
@@ -92,7 +94,8 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
 
 def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     """The slope p(1 - p) of the second of two keys against its gap, beside e^-gap; one gap is marked with its value."""
-    gaps, slopes = np.asarray(gaps, float), np.asarray(slopes, float)
+    gaps = np.asarray(gaps, float)
+    slopes = np.asarray(slopes, float)
     fig = new_figure(560, 300)
     ax = fig.subplots()
     ax.semilogy(gaps, np.exp(-gaps), color=palette.INK, linestyle="--", linewidth=1.3, label="$e^{-Δ}$")
@@ -198,7 +201,8 @@ def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
     fig.draw_without_rendering()  # so that each box has its size
     edges = [ax.transData.inverted().transform(each.get_bbox_patch().get_window_extent()) for each in placed]
     for start, end in ((0, 2), (1, 3), (1, 4), (2, 5), (3, 5), (5, 6), (4, 6), (6, 7)):
-        (_, (right, _)), ((left, _), _) = edges[start], edges[end]
+        (_, (right, _)) = edges[start]
+        ((left, _), _) = edges[end]
         arrow = {"arrowstyle": "-|>", "color": palette.INK, "linewidth": 1.2, "mutation_scale": 12}
         ends = (left, placed[end].get_position()[1]), (right, placed[start].get_position()[1])
         ax.annotate("", *ends, arrowprops=arrow | {"shrinkA": 1, "shrinkB": 1})
@@ -307,7 +311,8 @@ def _width_axis(ax, widths):
 
 def _both_ways(ax, start, end, colour):
     """A thin grey arrow from start to end, and beside it a thick coloured one back."""
-    (x0, y0), (x1, y1) = start, end
+    (x0, y0) = start
+    (x1, y1) = end
     length = math.hypot(x1 - x0, y1 - y0)
     aside = np.array([-(y1 - y0), x1 - x0]) / length * 0.07
     a, b = np.array(start) + aside, np.array(end) + aside

@@ -65,7 +65,8 @@ def keys_picked_out(q, k, v, mask):
     """Each query meets only the keys that it may see."""
     q, k, v = (np.asarray(x, dtype=float) for x in (q, k, v))
     sees = np.broadcast_to(mask, score_shape(q, k))
-    o, w = np.zeros((*q.shape[:-1], v.shape[-1])), np.zeros(sees.shape)
+    o = np.zeros((*q.shape[:-1], v.shape[-1]))
+    w = np.zeros(sees.shape)
     for at in np.ndindex(q.shape[:-1]):
         seen = np.flatnonzero(sees[at])
         if len(seen):

@@ -31,11 +31,13 @@ def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> 
         raise ValueError(f"losses has {len(losses)} models: there are {len(_STROKES)} kinds of line")
     fig = new_figure(720, 300)
     ax = fig.subplots()
-    told, seen = [], {True: 0, False: 0}
+    told = []
+    seen = {True: 0, False: 0}
     for name, curve in losses.items():
         mean = np.convolve(curve, np.ones(smooth) / smooth, mode="valid")
         cheats = bool(mean[-1] < floor / 2)
-        colour, place = palette.WRONG if cheats else palette.VALUE, seen[cheats]
+        colour = palette.WRONG if cheats else palette.VALUE
+        place = seen[cheats]
         style: dict[str, Any] = {
             "linestyle": _STROKES[place],
             "marker": _MARKS[place],
@@ -89,7 +91,8 @@ def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
     fig = new_figure(720, height)
     ax = fig.subplots()
     for place, row in enumerate(rows):
-        start, narrow = 0.0, []
+        start = 0.0
+        narrow = []
         for key, weight in enumerate(row):
             blocked = key == len(row) - 1
             level = round(255 * (0.25 + 0.2 * key))

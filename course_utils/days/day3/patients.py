@@ -22,8 +22,10 @@ def look(model: Any, texts: Tensor) -> None:
     one query in the middle, and the norm of each gradient. texts is (B, T), whole numbers. `model.loss(texts)` returns
     the loss, nats, and leaves in `model.head` what it used: `scores` and `weights`, (B, T, T), and `mask`, (T, T).
     """
-    loss, head = model.loss(texts), model.head
-    scores, T = head.scores[..., head.mask], len(head.mask)
+    loss = model.loss(texts)
+    head = model.head
+    scores = head.scores[..., head.mask]
+    T = len(head.mask)
     print(f"1 loss      {loss:.2f}, blind guessing {FLOOR:.2f}")
     print(f"2 scores    {scores.min():.1f} to {scores.max():.1f}")
     print(f"3 mask      {head.mask.triu(1).sum()} keys open ahead, {(~head.mask.any(-1)).sum()} rows empty")
@@ -69,8 +71,10 @@ class SayTheTokenBefore(nn.Module):
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
-        self.tokens, self.places = nn.Embedding(VOCABULARY, D_MODEL), nn.Embedding(TOKENS, D_MODEL)
-        self.head, self.read = head, nn.Linear(D_HEAD, VOCABULARY)
+        self.tokens = nn.Embedding(VOCABULARY, D_MODEL)
+        self.places = nn.Embedding(TOKENS, D_MODEL)
+        self.head = head
+        self.read = nn.Linear(D_HEAD, VOCABULARY)
 
     def loss(self, texts: Tensor) -> Tensor:
         x = self.tokens(texts) + self.places.weight  # (B, T, d_model)

@@ -84,9 +84,11 @@ def by_groups(q, k, v, w_o, n_heads, n_kv_heads):
 def head_by_head(q, k, v, w_o, n_heads, n_kv_heads):
     """Each head adds its part of the output."""
     q, k, v, w_o = (np.asarray(x, dtype=float) for x in (q, k, v, w_o))
-    d, output = q.shape[-1] // n_heads, 0.0
+    d = q.shape[-1] // n_heads
+    output = 0.0
     for head in range(n_heads):
-        own, shared = slice(head * d, (head + 1) * d), head * n_kv_heads // n_heads
+        own = slice(head * d, (head + 1) * d)
+        shared = head * n_kv_heads // n_heads
         other = slice(shared * d, (shared + 1) * d)
         output = output + PLAIN(q[..., own], k[..., other], v[..., other])[0] @ w_o[own]
     return output
@@ -101,7 +103,8 @@ def packed_queries(q, k, v, w_o, n_heads, n_kv_heads):
     """The queries of a group as rows of one matrix."""
     q, k, v = (np.asarray(x, dtype=float) for x in (q, k, v))
     B, n, width = q.shape
-    group, d = n_heads // n_kv_heads, width // n_heads
+    group = n_heads // n_kv_heads
+    d = width // n_heads
     rows = q.reshape(B, n, n_kv_heads, group, d).transpose(0, 2, 3, 1, 4).reshape(B, n_kv_heads, group * n, d)
     o = PLAIN(rows, split(k, n_kv_heads), split(v, n_kv_heads))[0]
     o = o.reshape(B, n_kv_heads, group, n, d).transpose(0, 3, 1, 2, 4).reshape(B, n, width)
@@ -110,11 +113,9 @@ def packed_queries(q, k, v, w_o, n_heads, n_kv_heads):
 
 def in_single_precision(q, k, v, w_o, n_heads, n_kv_heads):
     q, k, v, w_o = (np.asarray(x, dtype=np.float32) for x in (q, k, v, w_o))
-    heads, keys, values = (
-        split(q, n_heads),
-        repeat(split(k, n_kv_heads), n_heads),
-        repeat(split(v, n_kv_heads), n_heads),
-    )
+    heads = split(q, n_heads)
+    keys = repeat(split(k, n_kv_heads), n_heads)
+    values = repeat(split(v, n_kv_heads), n_heads)
     s = heads @ swapped(keys) / np.float32(math.sqrt(heads.shape[-1]))
     e = np.exp(s - s.max(-1, keepdims=True))
     return merge(e / e.sum(-1, keepdims=True) @ values) @ w_o

@@ -196,11 +196,13 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     tokens: labels of a text whose second part repeats the first, `period` tokens on. The question is what follows the
     last token; it looks at the token after its first occurrence.
     """
-    last, found = len(tokens) - 1, len(tokens) - period
+    last = len(tokens) - 1
+    found = len(tokens) - period
     fig = new_figure(720, 190)
     ax = fig.subplots()
     for place, token in enumerate(tokens):
-        asks, answers = place == last, place == found
+        asks = place == last
+        answers = place == found
         edge = palette.QUERY if asks else palette.KEY if answers else palette.INK
         box = {"boxstyle": "round,pad=0.5", "facecolor": "none", "edgecolor": edge, "linewidth": 1 + (asks or answers)}
         ax.text(place, 0, token, ha="center", va="center", fontsize=12, bbox=box, zorder=3)
@@ -213,7 +215,8 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     ax.set(xlim=(-0.9, last + 2.1), ylim=(-1.2, 1.35))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
-    before, here = tokens[found - 1], tokens[found]
+    before = tokens[found - 1]
+    here = tokens[found]
     alt = f"The tokens {' '.join(tokens)}. Layer 0: an arrow from token {found - 1}, {before}, to the {here} after it, "
     alt += f"which learns that {before} came before. Layer 1: an arrow from this {here} to the last token, "
     return described(
@@ -296,7 +299,8 @@ def head_tables(tables: Any) -> Figure:
         ax.spines[:].set_visible(False)
     height = 44 * layers + 72
     fig.subplots_adjust(left=0.085, right=0.99, top=1 - 28 / height, bottom=44 / height, wspace=0.3)
-    told, darkest = [], []
+    told = []
+    darkest = []
     for title, numbers in tables.items():
         layer, head = np.unravel_index(numbers.argmax(), numbers.shape)
         darkest.append(f"{title}, {_to_two(numbers[layer, head])} in layer {layer}, head {head}")

@@ -16,7 +16,9 @@ class Ring:
     """Token number p lives in slot p % window, over the one that was there."""
 
     def __init__(self, window):
-        self.window, self.size, self.n = window, window, 0
+        self.window = window
+        self.size = window
+        self.n = 0
         self.k, self.v = {}, {}
 
     def slot(self, p):
@@ -27,7 +29,8 @@ class Ring:
         self.n += 1
 
     def put(self, slot, k, v):
-        self.k[slot], self.v[slot] = k, v
+        self.k[slot] = k
+        self.v[slot] = v
 
     def order(self):
         return [self.slot(p) for p in range(max(0, self.n - self.window), self.n)]
@@ -54,7 +57,9 @@ class Everything:
     kind = float
 
     def __init__(self, window):
-        self.window, self.k, self.v = window, [], []
+        self.window = window
+        self.k = []
+        self.v = []
 
     def append(self, k, v):
         self.k.append(np.asarray(k, dtype=self.kind))
@@ -72,7 +77,9 @@ class Concatenated:
     """One array that grows and is cut."""
 
     def __init__(self, window):
-        self.window, self.k, self.v = window, None, None
+        self.window = window
+        self.k = None
+        self.v = None
 
     def append(self, k, v):
         k, v = np.asarray(k, dtype=float)[None], np.asarray(v, dtype=float)[None]
@@ -123,13 +130,15 @@ class Linked:
     """Each token knows the one before it."""
 
     def __init__(self, window):
-        self.window, self.last = window, None
+        self.window = window
+        self.last = None
 
     def append(self, k, v):
         self.last = (np.asarray(k, dtype=float), np.asarray(v, dtype=float), self.last)
 
     def view(self):
-        found, node = [], self.last
+        found = []
+        node = self.last
         while node is not None and len(found) < self.window:
             found.append(node)
             node = node[2]

@@ -94,7 +94,8 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
         f"A chart of {len(places)} models, both axes logarithmic: KiB kept of each of {T:,} tokens, over the FLOPs a "
         f"byte of attention in a decode step. {told}. Dotted lines: the ridge points of {ridges}."
     )
-    least, farthest = min(places, key=lambda name: places[name][1]), max(places, key=lambda name: places[name][0])
+    least = min(places, key=lambda name: places[name][1])
+    farthest = max(places, key=lambda name: places[name][0])
     return described(
         fig,
         alt,
@@ -183,7 +184,8 @@ def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int) -> Fig
     rest = f" Free: {_named('block', *free)}." if free else ""
     full = sum(min(block_size, max(lengths[text] - place * block_size for text, place in held))
                for held in holders.values())  # fmt: skip
-    slots, twice = block_size * len(holders), sum(map(len, tables)) - len(holders)
+    slots = block_size * len(holders)
+    twice = sum(map(len, tables)) - len(holders)
     return described(
         fig,
         f"{n_blocks} blocks of {block_size} slots: {'; '.join(told)}.{rest}",

@@ -31,7 +31,8 @@ def made_of(
     def f(q, k, v, block_q, block_k, causal):
         q, k, v = (np.asarray(x, dtype=kind) for x in (q, k, v))
         n, m = len(q), len(k)
-        o, found = np.zeros((n, v.shape[-1]), dtype=kind), np.zeros(n, dtype=kind)
+        o = np.zeros((n, v.shape[-1]), dtype=kind)
+        found = np.zeros(n, dtype=kind)
         for i, i_end in blocks_q(n, block_q):
             rows = last_seen(np.arange(i, i_end), n, m)
             top, total = np.full(i_end - i, start, dtype=kind), np.zeros(i_end - i, dtype=kind)
@@ -84,12 +85,11 @@ def keys_outside(q, k, v, block_q, block_k, causal):
                 s = np.where(np.arange(j, j + s.shape[1]) > np.arange(n)[at, None] + m - n, -np.inf, s)
             new = np.maximum(top[at], s.max(axis=1))
             safe = np.where(np.isinf(new), 0.0, new)
-            p, kept = np.exp(s - safe[:, None]), np.exp(np.where(np.isinf(top[at]), -np.inf, top[at] - safe))
-            total[at], acc[at], top[at] = (
-                total[at] * kept + p.sum(1),
-                acc[at] * kept[:, None] + p @ v[j : j + block_k],
-                new,
-            )
+            p = np.exp(s - safe[:, None])
+            kept = np.exp(np.where(np.isinf(top[at]), -np.inf, top[at] - safe))
+            total[at] = total[at] * kept + p.sum(1)
+            acc[at] = acc[at] * kept[:, None] + p @ v[j : j + block_k]
+            top[at] = new
     return acc / total[:, None], top + np.log(total)
 
 
@@ -97,7 +97,8 @@ def merged(q, k, v, block_q, block_k, causal):
     """Each block of keys by itself, then joined by their log-sum-exps."""
     q, k, v = (np.asarray(x, dtype=float) for x in (q, k, v))
     n, m = len(q), len(k)
-    outs, sums = [], []
+    outs = []
+    sums = []
     for j in range(0, m, block_k):
         s = q @ k[j : j + block_k].T / math.sqrt(q.shape[-1])
         if causal:

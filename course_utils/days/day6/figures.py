@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # One colour an implementation, whichever others stand beside it: colour, dashes, mark.
-_DOTS, _DASHES = (0, (1, 1.5)), (0, (5, 2))
+_DOTS = (0, (1, 1.5))
+_DASHES = (0, (5, 2))
 STYLES: dict[str, tuple[str, Any, str]] = {
     "naive": (palette.INK, _DOTS, "v"),
     "standard attention": (palette.INK, _DOTS, "v"),

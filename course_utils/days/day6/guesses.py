@@ -99,7 +99,8 @@ def a_larger_block() -> Guess:
 
 
 def loads_of_a_key() -> Guess:
-    tokens, block_q = 64, 16
+    tokens = 64
+    block_q = 16
     return Guess.number(
         6, "loads of a key",
         "64 tokens, blocks of 16 queries and 16 keys: how many times is each key loaded, by all programs together?",
@@ -109,7 +110,8 @@ def loads_of_a_key() -> Guess:
 
 
 def programs_with_split_keys() -> Guess:
-    key_heads, parts = 8, 32_768 // 1024
+    key_heads = 8
+    parts = 32_768 // 1024
     return Guess.number(
         6, "programs with split keys",
         "One new query, 8 key heads, a cache of 32,768 keys in parts of 1,024: how many programs can run side by side?",

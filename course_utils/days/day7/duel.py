@@ -17,8 +17,11 @@ class Pool:
     """Counts how many tables hold a block; free ones lie on a stack."""
 
     def __init__(self, n_blocks, block_size):
-        self.n, self.size = n_blocks, block_size
-        self.held, self.lists, self.counts = Counter(), {}, {}
+        self.n = n_blocks
+        self.size = block_size
+        self.held = Counter()
+        self.lists = {}
+        self.counts = {}
         self.begin(range(n_blocks))
 
     # Which block is next: each design has its own order.
@@ -35,7 +38,8 @@ class Pool:
     # What a sequence does.
 
     def append(self, seq):
-        table, length = self.lists.get(seq, []), self.counts.get(seq, 0)
+        table = self.lists.get(seq, [])
+        length = self.counts.get(seq, 0)
         at = self.slot(length)
         shared = self.moves(table, at)
         if self.needs(table, at) or shared:
@@ -46,7 +50,8 @@ class Pool:
             if shared:
                 self.leave(table[-1])
             table = [*(table[:-1] if shared else table), block]
-        self.lists[seq], self.counts[seq] = table, length + 1
+        self.lists[seq] = table
+        self.counts[seq] = length + 1
         return table[-1], at
 
     def slot(self, length):
@@ -67,7 +72,8 @@ class Pool:
     def fork(self, seq, new):
         for block in self.lists[seq]:
             self.held[block] += 1
-        self.lists[new], self.counts[new] = list(self.lists[seq]), self.counts[seq]
+        self.lists[new] = list(self.lists[seq])
+        self.counts[new] = self.counts[seq]
 
     def table(self, seq):
         return list(self.lists[seq])
@@ -145,7 +151,8 @@ class Links(Pool):
     """Each free block knows the next one."""
 
     def begin(self, blocks):
-        self.first, self.next = 0, {block: block + 1 for block in blocks}
+        self.first = 0
+        self.next = {block: block + 1 for block in blocks}
         self.next[len(blocks) - 1] = None
 
     def take(self):
@@ -180,7 +187,8 @@ class Swept(Pool):
 
     def take(self):
         if not self.idle:
-            self.idle, self.dropped = self.dropped, []
+            self.idle = self.dropped
+            self.dropped = []
         return super().take()
 
     def give(self, block):
@@ -195,7 +203,8 @@ class Owners(Pool):
         self.size_of = {}
 
     def append(self, seq):
-        table, length = self.lists.get(seq, []), self.counts.get(seq, 0)
+        table = self.lists.get(seq, [])
+        length = self.counts.get(seq, 0)
         at = length % self.size
         shared = at > 0 and len(self.owners[table[-1]]) > 1
         if at == 0 or shared:
@@ -206,7 +215,8 @@ class Owners(Pool):
                 self.owners[table.pop()].discard(seq)
             table = [*table, block]
             self.owners[block].add(seq)
-        self.lists[seq], self.counts[seq] = table, length + 1
+        self.lists[seq] = table
+        self.counts[seq] = length + 1
         return table[-1], at
 
     def fork(self, seq, new):
@@ -318,7 +328,8 @@ class ForkTakesBlocks(Pool):
             super().fork(seq, new)
             return
         self.held.update(dict.fromkeys(taken, 1))
-        self.lists[new], self.counts[new] = taken, self.counts[seq]
+        self.lists[new] = taken
+        self.counts[new] = self.counts[seq]
 
 
 class ForkWithoutTheLast(Pool):
@@ -368,7 +379,8 @@ class CopyForAll(Pool):
         if place and len(after) == len(before) and after != before:
             for table in self.lists.values():
                 table[:] = [after[-1] if block == before[-1] else block for block in table]
-            self.held[after[-1]], self.held[before[-1]] = 1 + self.held[before[-1]], 0
+            self.held[after[-1]] = 1 + self.held[before[-1]]
+            self.held[before[-1]] = 0
             self.give(before[-1])
         return place
 
@@ -402,7 +414,8 @@ class EmptiedWhenRefused(Pool):
     def refused(self, seq):
         if seq in self.lists:
             self.free(seq)
-            self.lists[seq], self.counts[seq] = [], 0
+            self.lists[seq] = []
+            self.counts[seq] = 0
 
 
 class LeavesWhenRefused(Pool):
@@ -425,7 +438,8 @@ class OneTooMany(Pool):
 
 class SlotOfTheText(Pool):
     def append(self, seq):
-        length, place = self.counts.get(seq, 0), super().append(seq)
+        length = self.counts.get(seq, 0)
+        place = super().append(seq)
         return place and (place[0], length)
 
 

@@ -23,7 +23,8 @@ class AllocatorWatch(Watch):
     """What `BlockAllocator` promises. It knows the table of each sequence, as it was heard."""
 
     def __init__(self, n_blocks: int, block_size: int):
-        self.block_size, self.n_blocks = block_size, n_blocks
+        self.block_size = block_size
+        self.n_blocks = n_blocks
         self.tables: dict[str, list[int]] = {}
         self.lengths: dict[str, int] = {}
 
@@ -59,9 +60,12 @@ class AllocatorWatch(Watch):
         return self.lengths.get(seq, 0) % self.block_size == 0 or holders[self.tables[seq][-1]] > 1
 
     def _append(self, seq: str, result: Sequence[float] | None) -> None:
-        table, length = self.tables.get(seq, []), self.lengths.get(seq, 0)
-        holders, slot = self._holders(), length % self.block_size
-        fresh, free = self._fresh(seq, holders), self.n_blocks - len(holders)
+        table = self.tables.get(seq, [])
+        length = self.lengths.get(seq, 0)
+        holders = self._holders()
+        slot = length % self.block_size
+        fresh = self._fresh(seq, holders)
+        free = self.n_blocks - len(holders)
         shared = slot > 0 and fresh
         if result is None:
             if not fresh:
@@ -89,10 +93,12 @@ class AllocatorWatch(Watch):
         self.lengths[seq] = 1 + length
 
     def _fork(self, seq: str, new: str, _: Sequence[float] | None) -> None:
-        self.tables[new], self.lengths[new] = list(self.tables[seq]), self.lengths[seq]
+        self.tables[new] = list(self.tables[seq])
+        self.lengths[new] = self.lengths[seq]
 
     def _table(self, seq: str, result: Sequence[float] | None) -> None:
-        heard, table = [int(block) for block in result or ()], self.tables[seq]
+        heard = [int(block) for block in result or ()]
+        table = self.tables[seq]
         if heard != table:
             breaks("a table keeps its blocks", f"the table of {seq} is {_few(heard)}, and its tokens went to {table}")
 
@@ -151,7 +157,9 @@ class PrefixWatch(Watch):
     """
 
     def __init__(self, n_blocks: int, block_size: int):
-        self.n_blocks, self.block_size, self.clock = n_blocks, block_size, 0
+        self.n_blocks = n_blocks
+        self.block_size = block_size
+        self.clock = 0
         self.prompts: dict[str, tuple[int, ...]] = {}
         self.tables: dict[str, list[int]] = {}
         self.committed: set[str] = set()
@@ -161,8 +169,10 @@ class PrefixWatch(Watch):
 
     def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
         """Take in what a call gave. Raises BrokenPromise."""
-        name, self.clock = args[0], self.clock + 1
-        known, expected = name in self.tables, {"admit": ValueError}.get(method, KeyError)
+        name = args[0]
+        self.clock = self.clock + 1
+        known = name in self.tables
+        expected = {"admit": ValueError}.get(method, KeyError)
         if known == (method == "admit"):
             if error is not expected:
                 said = "is there already" if known else "is unknown"
@@ -177,8 +187,10 @@ class PrefixWatch(Watch):
         getattr(self, f"_{method}")(*args, result)
 
     def _admit(self, name: str, tokens: Sequence[int], result: Sequence[float] | None) -> None:
-        text, size = tuple(tokens), self.block_size
-        needed, held = -(-len(text) // size), self._held()
+        text = tuple(tokens)
+        size = self.block_size
+        needed = -(-len(text) // size)
+        held = self._held()
         hits = self._longest(text)
         if result is None:
             lacking, free = self._lacking(text)
@@ -186,7 +198,8 @@ class PrefixWatch(Watch):
                 said = f"though it needs {_count(lacking, 'new block')} and {_blocks(free)} held by nobody"
                 breaks("what nobody holds makes room", f"{name} was refused, {said}")
             return
-        cached, table = int(result[0]), [int(block) for block in result[1:]]
+        cached = int(result[0])
+        table = [int(block) for block in result[1:]]
         shared = cached // size
         if cached >= len(text):
             breaks(
@@ -216,11 +229,13 @@ class PrefixWatch(Watch):
         for block in table[shared:]:
             gone = self.texts.pop(block, None)
             self.sure = {text for text in self.sure if gone is None or text[: len(gone)] != gone}
-        self.prompts[name], self.tables[name] = text, table
+        self.prompts[name] = text
+        self.tables[name] = table
 
     def _lacking(self, text: tuple[int, ...]) -> tuple[int, int]:
         """How many new blocks a prompt needs, and how many nobody holds."""
-        hits, own = self._longest(text), [self.prompts[other] for other in self.committed]
+        hits = self._longest(text)
+        own = [self.prompts[other] for other in self.committed]
         twice = {block for block, known in self.texts.items() if any(prompt[: len(known)] == known for prompt in own)}
         return -(-len(text) // self.block_size) - len(hits), self.n_blocks - len(self._held() | set(hits) | twice)
 
@@ -250,14 +265,16 @@ class PrefixWatch(Watch):
         return text in self.sure and sum(held == text for held in self.texts.values()) == 1
 
     def _commit(self, name: str, _: Sequence[float] | None) -> None:
-        text, size = self.prompts[name], self.block_size
+        text = self.prompts[name]
+        size = self.block_size
         self.committed.add(name)
         for place in range(len(text) // size):
             self.texts[self.tables[name][place]] = text[: (place + 1) * size]
             self.sure.add(text[: (place + 1) * size])
 
     def _table(self, name: str, result: Sequence[float] | None) -> None:
-        heard, table = [int(block) for block in result or ()], self.tables[name]
+        heard = [int(block) for block in result or ()]
+        table = self.tables[name]
         if heard != table:
             breaks("a table keeps its blocks", f"the table of {name} is {_few(heard)}, and it was {table}")
 
@@ -316,7 +333,9 @@ class SchedulerWatch(Watch):
     """What `Scheduler` promises. It knows what each request has computed and generated, in order of arrival."""
 
     def __init__(self, n_blocks: int, block_size: int, budget: int):
-        self.n_blocks, self.block_size, self.budget = n_blocks, block_size, budget
+        self.n_blocks = n_blocks
+        self.block_size = block_size
+        self.budget = budget
         self.prompt: dict[str, int] = {}  # of those that are not finished
         self.new: dict[str, int] = {}
         self.computed: dict[str, int] = {}
@@ -347,7 +366,10 @@ class SchedulerWatch(Watch):
                 said = f"{name} needs {self._blocks(prompt + new - 1)} blocks in the end, of {self.n_blocks}"
                 breaks("who never fits is refused", f"{said}, and {_not_raised(ValueError, error)}")
             return
-        self.prompt[name], self.new[name], self.computed[name], self.generated[name] = prompt, new, 0, 0
+        self.prompt[name] = prompt
+        self.new[name] = new
+        self.computed[name] = 0
+        self.generated[name] = 0
 
     def _step(self, plan: Mapping[str, int], preempted: Sequence[str]) -> None:
         unknown = [name for name in (*plan, *preempted) if name not in self.prompt]

@@ -84,14 +84,17 @@ def in_blocks(size: int, later: Callable = lambda old, new: np.exp(old - new)) -
         if mask is not None:
             s = np.where(mask, s, -np.inf)
         top = np.full((*s.shape[:-1], 1), -np.inf)
-        total, o = np.zeros_like(top), np.zeros((*s.shape[:-1], v.shape[-1]))
+        total = np.zeros_like(top)
+        o = np.zeros((*s.shape[:-1], v.shape[-1]))
         for j in range(0, s.shape[-1], size):
             part = s[..., j : j + size]
             new = np.maximum(top, part.max(axis=-1, keepdims=True))
             safe = np.where(np.isinf(new), 0.0, new)
             e = np.exp(part - safe)
             kept = np.where(np.isinf(top), 0.0, later(np.where(np.isinf(top), safe, top), safe))
-            total, o, top = total * kept + e.sum(axis=-1, keepdims=True), o * kept + e @ v[..., j : j + size, :], new
+            total = total * kept + e.sum(axis=-1, keepdims=True)
+            o = o * kept + e @ v[..., j : j + size, :]
+            top = new
         total = np.where(total == 0, 1.0, total)
         return o / total, np.exp(s - np.where(np.isinf(top), 0.0, top)) / total
 
@@ -103,7 +106,8 @@ def in_lists(q, k, v, mask=None):
     lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     sees = None if mask is None else np.broadcast_to(mask, (*lead, q.shape[-2], k.shape[-2]))
     q, k, v = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (q, k, v))
-    o, w = np.zeros((*lead, q.shape[-2], v.shape[-1])), np.zeros((*lead, q.shape[-2], k.shape[-2]))
+    o = np.zeros((*lead, q.shape[-2], v.shape[-1]))
+    w = np.zeros((*lead, q.shape[-2], k.shape[-2]))
     for at in np.ndindex(*lead, q.shape[-2]):
         keys, values = k[at[:-1]].tolist(), v[at[:-1]].tolist()
         seen = [j for j in range(len(keys)) if sees is None or sees[at][j]]

@@ -30,8 +30,12 @@ def decoder_block(sizes: Configuration, qk_norm: bool = False, rope: bool = Fals
     """
     if sizes.d_ff is None:
         raise ValueError(f"{sizes.name} has experts in place of one feed-forward network")
-    h, h_kv, d_head = sizes.n_heads, sizes.n_kv_heads, sizes.d_head
-    x, joined, wide = f"(T, {sizes.d_model:,})", f"(T, {h * d_head:,})", f"(T, {sizes.d_ff:,})"
+    h = sizes.n_heads
+    h_kv = sizes.n_kv_heads
+    d_head = sizes.d_head
+    x = f"(T, {sizes.d_model:,})"
+    joined = f"(T, {h * d_head:,})"
+    wide = f"(T, {sizes.d_ff:,})"
     width, height = 770, 400
     fig = new_figure(720, 375)
     ax = fig.add_axes((0, 0, 1, 1))  # in units of 0.94 CSS pixels from the top

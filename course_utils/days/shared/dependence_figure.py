@@ -27,7 +27,8 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     """
     maps = {title: np.asarray(amounts, dtype=float) for title, amounts in maps.items()}
     height = 84 + 690 / len(maps)
-    fig, told = new_figure(720, height), []
+    fig = new_figure(720, height)
+    told = []
     for ax, (title, amounts) in zip(np.atleast_1d(fig.subplots(1, len(maps))), maps.items(), strict=True):
         T = len(amounts)
         told.append(f"{title}: {_leaks(amounts, tolerance)}")

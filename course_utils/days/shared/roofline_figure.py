@@ -40,7 +40,8 @@ def roofline(machine: Any, series: Any) -> Figure:
         widths, heights = zip(*((x, y / 1e12) for x, y in points.values()), strict=True)
         ax.scatter(widths, heights, s=46, color=colour, marker=mark, label=name, zorder=3)
         on_roof = all(y == attainable(machine, x) for x, y in points.values())  # below it, labels would cross its line
-        above, before = on_roof and place % 2 == 0, 0.0
+        above = on_roof and place % 2 == 0
+        before = 0.0
         for label, x, y in zip(points, widths, heights, strict=True):
             near = x < 1.6 * before  # a label beside its dot, because the one before lies below it
             offset, side = ((-7, 5), "right") if above else ((9, -5) if near else (8, -12), "left")

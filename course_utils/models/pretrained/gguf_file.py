@@ -66,10 +66,12 @@ def contents(file: GGUFReader) -> Contents:
             raise CourseError(f"the file has no {key}, which a model of this kind needs")
         return default[0] if field is None else field.contents()
 
-    kind, words = value("general.architecture"), value("tokenizer.ggml.model")
+    kind = value("general.architecture")
+    words = value("tokenizer.ggml.model")
     if kind != "llama" or words != "gpt2":
         raise CourseError(f"the model is {kind} with a tokenizer {words}: the course runs llama with gpt2's")
-    heads, width = value("llama.attention.head_count"), value("llama.embedding_length")
+    heads = value("llama.attention.head_count")
+    width = value("llama.embedding_length")
     turned = value("llama.rope.dimension_count", width // heads)
     if width % heads or turned != width // heads or value("llama.attention.key_length", turned) != turned:
         raise CourseError(

@@ -30,7 +30,8 @@ GET = "python -m course_utils.models.fetch"
 HOW = f"the real model is not on this machine: {GET} brings it (93 MB, once)"
 FORMAT = 1  # version of the format of converted files
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-HOUR, PART = 3600, ".part"
+HOUR = 3600
+PART = ".part"
 
 
 class NoModel(CourseError):

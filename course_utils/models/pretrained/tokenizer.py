@@ -18,7 +18,9 @@ import jinja2.sandbox
 import regex
 
 # Patterns that cut a text into pieces before merging, by their names in GGUF files. No pair is merged across a cut.
-ENDINGS, WORDS, OTHERS = "'s|'t|'re|'ve|'m|'ll|'d", r" ?\p{L}+", r" ?[^\s\p{L}\p{N}]+"
+ENDINGS = "'s|'t|'re|'ve|'m|'ll|'d"
+WORDS = r" ?\p{L}+"
+OTHERS = r" ?[^\s\p{L}\p{N}]+"
 CUTS = {
     "gpt-2": rf"{ENDINGS}|{WORDS}| ?\p{{N}}+|{OTHERS}|\s+(?!\S)|\s+",
     "smollm": rf"{ENDINGS}|{WORDS}|\p{{N}}|{OTHERS}|\s+(?![^\s\p{{N}}])|\s+",  # one digit per piece
@@ -57,7 +59,8 @@ class Tokenizer:
     ) -> None:
         if cut not in CUTS:
             raise ValueError(f"the text is cut as {cut!r}, and this tokenizer knows {' and '.join(CUTS)}")
-        self.tokens, self.numbers = tuple(tokens), {token: number for number, token in enumerate(tokens)}
+        self.tokens = tuple(tokens)
+        self.numbers = {token: number for number, token in enumerate(tokens)}
         self.special = {token: self.numbers[token] for token in special}
         self.ranks = {tuple(pair.split(" ")): rank for rank, pair in enumerate(merges)}
         missing = [pair for pair in self.ranks if len(pair) != 2 or "".join(pair) not in self.numbers]
@@ -65,7 +68,8 @@ class Tokenizer:
             raise ValueError(
                 f"{len(missing)} merges make no token of the vocabulary, the first {' + '.join(missing[0])}"
             )
-        self.template, self._letters = template, byte_letters()
+        self.template = template
+        self._letters = byte_letters()
         self._bytes = {letter: byte for byte, letter in self._letters.items()}
         self._cut = regex.compile(CUTS[cut])
         self._any_special = regex.compile("|".join(map(regex.escape, self.special)) or r"(?!)")
@@ -89,7 +93,8 @@ class Tokenizer:
         """
         if not special:
             return [number for piece in self.pieces(text) for number in self._of_piece(piece)]
-        numbers, end = [], 0
+        numbers = []
+        end = 0
         for found in self._any_special.finditer(text):
             numbers += [*self.encode(text[end : found.start()]), self.special[found.group()]]
             end = found.end()

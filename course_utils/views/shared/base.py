@@ -14,7 +14,7 @@ import traitlets
 from course_utils.views import palette
 from course_utils.views.picture import natural_width, small_png
 from course_utils.views.shared.bundle import bundle
-from course_utils.views.shared.state import KEPT, MIME, page_state
+from course_utils.views.shared.state import KEEP_STATES, MIME, page_state
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,13 +47,13 @@ class InGallery:
         place: its place there. A widget with a question has the number of its day before that within the day.
         title: what a reader does with it, in a few words.
         question: that of its lesson, if the widget lives on the page and is large.
-        told: a sentence on what one does with it, if it is a small picture there.
+        summary: a sentence on what one does with it, if it is a small picture there.
     """
 
     place: int
     title: str
     question: str = ""
-    told: str = ""
+    summary: str = ""
 
 
 class CourseWidget(anywidget.AnyWidget):
@@ -106,6 +106,6 @@ class CourseWidget(anywidget.AnyWidget):
         data, metadata = bundle
         fig = self.figure()
         data = {**data, "text/plain": self.as_text(), "image/png": base64.b64encode(small_png(fig)).decode()}
-        if os.environ.get(KEPT):
+        if os.environ.get(KEEP_STATES):
             data[MIME] = {"widget": type(self).__name__, "state": page_state(self)}
         return data, {**metadata, "image/png": {"alt": self.alt(), "width": natural_width(fig)}}

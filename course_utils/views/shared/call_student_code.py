@@ -59,15 +59,17 @@ def call_attention(
         if kind == "tensors" and "torch" not in sys.modules:
             continue
         try:
-            given = [_container(kind, value.copy()) for value in (q, k, v)]
+            inputs = [_container(kind, value.copy()) for value in (q, k, v)]
             with silenced():
-                returned = attention(*given) if mask is None else attention(*given, mask=_container(kind, mask.copy()))
+                returned = (
+                    attention(*inputs) if mask is None else attention(*inputs, mask=_container(kind, mask.copy()))
+                )
         except NotImplementedError:
             return None, f"{name} is not written yet."
         except Exception as error:
             first = first or f"{name} raised {type(error).__name__}: {error}".rstrip(": ")
             continue
-        fitting, problem = _fitting(name, returned, (len(q), v.shape[1]), (len(q), len(k)))
+        fitting, problem = _check_returned(name, returned, (len(q), v.shape[1]), (len(q), len(k)))
         return fitting, problem and f"{problem}."
     return None, f"{first}."
 
@@ -89,7 +91,7 @@ def _container(kind, matrix):
     return torch.from_numpy(matrix) if matrix.dtype == bool else torch.from_numpy(matrix).float()
 
 
-def _fitting(name, returned, output_shape, weights_shape):
+def _check_returned(name, returned, output_shape, weights_shape):
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         return None, f"{name} returned {type(returned).__name__}: the pair (output, weights) was expected"
     arrays = []

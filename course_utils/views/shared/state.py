@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 MIME = "application/vnd.course.widget+json"  # type of an output: the widget's class, and its state for such a page
-KEPT = "COURSE_KEEP_STATES"  # environment variable: if it is set, every widget shown gives that output too
+KEEP_STATES = "COURSE_KEEP_STATES"  # environment variable: if it is set, every widget shown gives that output too
 _OF_JUPYTER = {"_esm", "_css", "_anywidget_id", "layout", "tabbable", "tooltip"}
 
 
-class Shown(Protocol):
-    """The methods of a widget that this module calls."""
+class HasState(Protocol):
+    """A widget, as far as this module calls it."""
 
     def get_state(self) -> dict[str, Any]: ...
 
     def alone_state(self) -> dict[str, Any]: ...
 
 
-def page_state(widget: Shown) -> dict[str, Any]:
+def page_state(widget: HasState) -> dict[str, Any]:
     """Return the state of a widget as JSON holds it; bytes become {"base64": text}."""
     with _one_thread():
         state = {**widget.get_state(), **widget.alone_state()}

@@ -22,7 +22,8 @@ from course_utils.views.silence import silenced
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_TOKENS, _MOST_HEADS = 96, 16
+_MOST_TOKENS = 96
+_MOST_HEADS = 16
 _ALONE = 64  # with more heads than this, switching off each alone is too slow to be a button
 _ALL_SETS = 8  # up to so many heads a page without a kernel is given every set of them
 _PROBLEM = 180  # characters of a message from the model
@@ -41,7 +42,7 @@ class HeadAblation(CourseWidget):
     1 on. `.rises` is None until the page's button "each alone" or `.each_alone()` has measured it. `.problem` says
     what the model raised, and then `.loss` is NaN.
     `.keep()`, or the page's button "keep as A", keeps the present setting: from then on the difference of the loss from
-    it is told, and its losses are marked beside the present ones. `.kept` is the list of heads that were off in it, or
+    it is shown, and its losses are marked beside the present ones. `.kept` is the list of heads that were off in it, or
     None; `.forget()` drops it.
     A page without a kernel is given the losses computed before: of every set of heads where there are at most 8, else
     of each head and each two, and of all off.
@@ -65,7 +66,8 @@ class HeadAblation(CourseWidget):
 
     def __init__(self, model, tokens, from_token=None, tokens_as=None, title="switch heads off"):
         self._shape = _checked_model(model)
-        self._model, self._ids = model, _checked_tokens(tokens)
+        self._model = model
+        self._ids = _checked_tokens(tokens)
         heads = list(np.ndindex(*self._shape))
         T = self._ids.shape[1]
         labels = as_labels("tokens_as", self._ids[0].tolist() if tokens_as is None else tokens_as)
@@ -83,8 +85,10 @@ class HeadAblation(CourseWidget):
                 "vocabulary": _vocabulary(model),
             },
         )
-        tried = [[], heads, *([head] for head in heads[:_ALONE])]
-        self._top = _above(math.ceil(math.log(max(2, _vocabulary(model)))), *(self._run(off).losses for off in tried))
+        settings = [[], heads, *([head] for head in heads[:_ALONE])]
+        self._top = _axis_end(
+            math.ceil(math.log(max(2, _vocabulary(model)))), *(self._run(off).losses for off in settings)
+        )
         self._measure()
 
     @property
@@ -110,13 +114,13 @@ class HeadAblation(CourseWidget):
     @property
     def rises(self) -> np.ndarray | None:
         """How much the mean loss rises when each head alone is off, (n_layers, h) float64, or None."""
-        return None if self._rises is None else np.array(self._found).reshape(self._shape)
+        return None if self._rises is None else np.array(self._measured_rises).reshape(self._shape)
 
     def each_alone(self) -> np.ndarray | None:
         """Switches each head off alone, one after another, and returns `.rises`."""
         whole = self._mean(self._run([]).losses)
-        self._found = [self._mean(self._run([head]).losses) - whole for head in np.ndindex(*self._shape)]
-        self._rises = [_signed(rise) for rise in self._found]
+        self._measured_rises = [self._mean(self._run([head]).losses) - whole for head in np.ndindex(*self._shape)]
+        self._rises = [_format_rise(rise) for rise in self._measured_rises]
         return self.rises
 
     @property
@@ -150,18 +154,20 @@ class HeadAblation(CourseWidget):
 
     def _measure(self):
         """The losses with these heads off, beside those of the whole model as it is now."""
-        whole, here = self._run([]), self._run(self.off)
-        self._whole, self._losses = whole.losses, here.losses
+        whole = self._run([])
+        here = self._run(self.off)
+        self._whole = whole.losses
+        self._losses = here.losses
         self.problem = here.problem or whole.problem
-        self._top = _above(self._top, here.losses, whole.losses)
+        self._top = _axis_end(self._top, here.losses, whole.losses)
         self._result = {
             "off": [list(head) for head in self.off],
-            "losses": _sendable(here.losses),
-            "whole": _sendable(whole.losses),
-            "means": _sendable([self.loss, self.whole_loss]),
+            "losses": _as_json(here.losses),
+            "whole": _as_json(whole.losses),
+            "means": _as_json([self.loss, self.whole_loss]),
             "top": self._top,
             "problem": self.problem,
-            "line": self._line(self.off, here, whole),
+            "line": self._describe_run(self.off, here, whole),
         }
 
     def _run(self, off):
@@ -170,44 +176,48 @@ class HeadAblation(CourseWidget):
     def _mean(self, losses):
         return float(losses[self._from - 1 :].mean())
 
-    def _line(self, off, here, whole):
-        """What these heads off do to the loss, in words: runs with them off and with every head on."""
+    def _describe_run(self, off, here, whole):
+        """Say what these heads do to the loss when they are off; here and whole are runs without and with them."""
         if problem := here.problem or whole.problem:
             return problem
         loss = self._mean(here.losses)
         if not off:
-            return f"Every head is on. {self._counted()}: {short(loss)} nats."
+            return f"Every head is on. {self._name_loss()}: {short(loss)} nats."
         rise = loss - self._mean(whole.losses)
         than = f"{short(abs(rise))} {'more' if rise > 0 else 'less'} than the whole model"
         if abs(rise) < 0.005:
             than = "as the whole model"
         count = f"{len(off)} head{'s' if len(off) > 1 else ''} off"
-        return f"{count}. {self._counted()}: {short(loss)} nats, {than}."
+        return f"{count}. {self._name_loss()}: {short(loss)} nats, {than}."
 
-    def _counted(self):
+    def _name_loss(self):
         if self._from == len(self._tokens) - 1:
             return f"Loss of token {self._from}"
         return f"Mean loss of tokens {self._from} to {len(self._tokens) - 1}"
 
-    def _compared(self):
-        """What the loss is beside that of the setting kept as A, or nothing."""
+    def _describe_difference(self):
+        """Compare the loss with that of the setting kept as A; "" if there is none."""
         if self._kept is None or self.problem:
             return ""
         off = ", ".join(f"layer {layer} head {head}" for layer, head in self._kept["off"]) or "no head"
         there = self._kept["means"][0]
-        return f"A: {off} off, {short(there)} nats. Now {_signed(self.loss - there)} against A."
+        return f"A: {off} off, {short(there)} nats. Now {_format_rise(self.loss - there)} against A."
 
     def alone_state(self) -> dict[str, Any]:
         heads = list(np.ndindex(*self._shape))
         sizes = range(len(heads) + 1) if len(heads) <= _ALL_SETS else (0, 1, 2, len(heads))
-        whole, answers, rises = self._run([]), {}, {}
+        whole = self._run([])
+        answers = {}
+        rises = {}
         for off in (off for size in sizes for off in itertools.combinations(heads, size)):
             run = self._run(off)
             rise = self._mean(run.losses) - self._mean(whole.losses)
-            means = _sendable([self._mean(run.losses), self._mean(whole.losses)])
-            told = {"losses": _sendable(run.losses), "means": means, "problem": run.problem or whole.problem}
-            answers[",".join(str(heads.index(head)) for head in off)] = told | {"line": self._line(off, run, whole)}
-            rises[off] = _signed(rise)
+            means = _as_json([self._mean(run.losses), self._mean(whole.losses)])
+            answer = {"losses": _as_json(run.losses), "means": means, "problem": run.problem or whole.problem}
+            answers[",".join(str(heads.index(head)) for head in off)] = answer | {
+                "line": self._describe_run(off, run, whole)
+            }
+            rises[off] = _format_rise(rise)
         return {"_alone": {"answers": answers, "rises": [rises[(head,)] for head in heads]}}
 
     def as_text(self) -> str:
@@ -217,8 +227,8 @@ class HeadAblation(CourseWidget):
         lines.append(self._result["line"])
         if not self.problem:
             lines.append(f"The whole model: {short(self.whole_loss)} nats.")
-        if self._compared():
-            lines.append(self._compared())
+        if self._describe_difference():
+            lines.append(self._describe_difference())
         if self._rises is not None:
             texts = np.array(self._rises).reshape(n_layers, h).tolist()
             lines += ["", "rise when it alone is off", *table_of_heads(texts)]
@@ -230,11 +240,12 @@ class HeadAblation(CourseWidget):
             f"Switches for {self._shape[0]} × {self._shape[1]} heads, off: {off}. Below, a bar for the loss of each of "
             f"{len(self._tokens) - 1} tokens, with the whole model's loss as an outline. {self._result['line']}"
             + ("" if self.problem else f" The whole model has {short(self.whole_loss)} nats.")
-            + (f" {self._compared()}" if self._compared() else "")
+            + (f" {self._describe_difference()}" if self._describe_difference() else "")
         )
 
     def figure(self) -> Figure:
-        width, top = 760, 52 + 26 * self._shape[0]
+        width = 760
+        top = 52 + 26 * self._shape[0]
         height = top + 262
         fig = new_figure(width, height)
         grid = fig.add_axes((0, 1 - top / height, 1, top / height))
@@ -251,7 +262,9 @@ class HeadAblation(CourseWidget):
         from matplotlib.patches import Rectangle
 
         for layer, head in np.ndindex(*self._shape):
-            x, y, off = 64 + 42 * head, 46 + 26 * layer, (layer, head) in self.off
+            x = 64 + 42 * head
+            y = 46 + 26 * layer
+            off = (layer, head) in self.off
             if layer == 0:
                 ax.text(x + 19, 36, f"head {head}", fontsize=10, ha="center")
             if head == 0:
@@ -262,9 +275,11 @@ class HeadAblation(CourseWidget):
             ax.text(x + 19, y + 11.5, "off" if off else "on", fontsize=10, ha="center", va="center", color=ink)
 
     def _draw_bars(self, ax):
-        places, T = np.arange(1, len(self._tokens)), len(self._tokens)
+        places = np.arange(1, len(self._tokens))
+        T = len(self._tokens)
         counted = places >= self._from
-        losses, whole = np.nan_to_num(self._losses), np.nan_to_num(self._whole)
+        losses = np.nan_to_num(self._losses)
+        whole = np.nan_to_num(self._whole)
         kinds = ((counted, palette.QUERY, "with these heads"), (~counted, palette.INK, "not counted"))
         for which, colour, label in kinds:
             if which.any():
@@ -290,7 +305,8 @@ class _Run:
     """One pass of the model with some heads off: `.losses` (T − 1,) float64, NaN where it failed, and `.problem`."""
 
     def __init__(self, model, ids, shape, off):
-        self.losses, self.problem = np.full(ids.shape[1] - 1, np.nan), ""
+        self.losses = np.full(ids.shape[1] - 1, np.nan)  # they stay so if the model fails
+        self.problem = ""
         like = next(iter(model.parameters()), torch.zeros(()))
         head_masks = torch.ones(shape, dtype=like.dtype, device=like.device)
         for head in off:
@@ -305,21 +321,21 @@ class _Run:
                 place = int(np.argmin(np.isfinite(self.losses))) + 1
                 self.problem = f"the loss of token {place} is {self.losses[place - 1]}: no mean can be told"
         except Exception as error:  # anyone's model
-            told = f"the model raised {type(error).__name__}: {' '.join(str(error).split())}"
-            self.problem = told if len(told) <= _PROBLEM else told[: _PROBLEM - 1] + "…"
+            message = f"the model raised {type(error).__name__}: {' '.join(str(error).split())}"
+            self.problem = message if len(message) <= _PROBLEM else message[: _PROBLEM - 1] + "…"
 
 
-def _above(top, *losses):
+def _axis_end(top, *losses):
     """The end of the bars' axis: it never shrinks, so that bars can be compared."""
     highest = max((loss for part in losses for loss in part[np.isfinite(part)].tolist()), default=0)
     return top if highest <= top else float(math.ceil(highest))
 
 
-def _signed(rise):
+def _format_rise(rise):
     return "–" if np.isnan(rise) else f"{'+' if rise >= 0.005 else ''}{short(rise)}"
 
 
-def _sendable(values):
+def _as_json(values):
     return [round(float(value), 4) + 0.0 if np.isfinite(value) else None for value in values]
 
 

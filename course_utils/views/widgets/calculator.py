@@ -65,7 +65,7 @@ class MemoryCalculator(CourseWidget):
     n_kv_heads = traitlets.Any(None).tag(sync=True)
     card = traitlets.Unicode("80 GiB").tag(sync=True)
     own = traitlets.Dict(_START)
-    _typed = traitlets.Dict().tag(sync=True)  # what stands in the fields
+    _typed = traitlets.Dict().tag(sync=True)  # what is in the fields
     _problem = traitlets.Unicode().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
     _shown = traitlets.Dict().tag(sync=True)
@@ -85,8 +85,10 @@ class MemoryCalculator(CourseWidget):
         }
         super().__init__(_layout=layout, _typed=_texts(_START), model=model, card=card, context=context, batch=batch)
         if own is not None:
-            self.own, self.model = own, OWN
-        self.bytes_per_value, self.n_kv_heads = bytes_per_value, n_kv_heads
+            self.own = own
+            self.model = OWN
+        self.bytes_per_value = bytes_per_value
+        self.n_kv_heads = n_kv_heads
         self._count()
 
     @property
@@ -118,7 +120,8 @@ class MemoryCalculator(CourseWidget):
         """
         if self.weight_bytes is None:
             return None
-        room, window = CARDS[self.card] - self.weight_bytes, self._configuration().window
+        room = CARDS[self.card] - self.weight_bytes
+        window = self._configuration().window
         longest = max(0, room // self._cache(1))
         if window is None or longest < window:
             return longest
@@ -147,7 +150,8 @@ class MemoryCalculator(CourseWidget):
 
     @traitlets.validate("n_kv_heads")
     def _heads_divide(self, proposal):
-        heads, configuration = proposal.value, self._configuration()
+        heads = proposal.value
+        configuration = self._configuration()
         if heads is None:
             return None
         if self.model == OWN:
@@ -164,7 +168,8 @@ class MemoryCalculator(CourseWidget):
 
     @traitlets.observe("own")
     def _show_own(self, change):
-        self._typed, self._problem = _texts(self.own), ""
+        self._typed = _texts(self.own)
+        self._problem = ""
 
     @traitlets.observe("_typed")
     def _read_typed(self, change):
@@ -172,7 +177,7 @@ class MemoryCalculator(CourseWidget):
             self._problem = ""
             return
         try:
-            self.own = {name: _read(name, text) for name, text in change.new.items() if text.strip()}
+            self.own = {name: _parse_field(name, text) for name, text in change.new.items() if text.strip()}
             self._problem = ""
         except (ValueError, TypeError) as error:
             self._problem = f"{error}."
@@ -200,8 +205,10 @@ class MemoryCalculator(CourseWidget):
 
     def as_text(self) -> str:
         heads = "" if self.n_kv_heads is None else f", {self.n_kv_heads} heads of keys and values"
-        said = f"{self.model}{heads}, context {self.context:,}, batch {self.batch:,}, {_WIDTHS[self.bytes_per_value]}"
-        return "\n".join([f"memory calculator: {said}, card of {self.card}", *self._parts(), *self._lines()])
+        settings = (
+            f"{self.model}{heads}, context {self.context:,}, batch {self.batch:,}, {_WIDTHS[self.bytes_per_value]}"
+        )
+        return "\n".join([f"memory calculator: {settings}, card of {self.card}", *self._parts(), *self._lines()])
 
     def alt(self) -> str:
         return f"One bar for the memory of {self.card}. {' '.join([*self._parts(), *self._lines()])}"
@@ -230,7 +237,8 @@ class MemoryCalculator(CourseWidget):
     def _configuration(self):
         if self.model != OWN:
             return MODELS[self.model]
-        heads, d_head = self.own.get("n_kv_heads", 1), self.own.get("d_head", 1)
+        heads = self.own.get("n_kv_heads", 1)
+        d_head = self.own.get("d_head", 1)
         return Configuration(
             OWN, self.own["layers"], heads * d_head, heads, heads, d_head, d_ff=None, gated=None, vocabulary=1,
             context=sys.maxsize, source="typed in", window=self.own.get("window"),
@@ -251,10 +259,12 @@ class MemoryCalculator(CourseWidget):
             token = f"({configuration.d_latent} latent + {configuration.d_rope} rotary)"
         else:
             token = f"2 × {self._heads()} heads × {configuration.d_head}"
-        how = f"{token} × {self._kept()} × {_some(self.batch, 'sequence')} × {_some(self.bytes_per_value, 'byte')}"
-        return [f"cache = {how} = {in_binary_units(self.cache_bytes)}.", self._fit()]
+        sequences = _count_of(self.batch, "sequence")
+        width = _count_of(self.bytes_per_value, "byte")
+        product = f"{token} × {self._describe_tokens()} × {sequences} × {width}"
+        return [f"cache = {product} = {in_binary_units(self.cache_bytes)}.", self._describe_fit()]
 
-    def _kept(self):
+    def _describe_tokens(self):
         """The tokens that all layers keep, as a product, or as a sum where some layers have a window."""
         terms = []
         for layers, window in self._configuration().spans:
@@ -263,7 +273,7 @@ class MemoryCalculator(CourseWidget):
             terms.append(f"{layers} layers × {words}")
         return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
-    def _fit(self):
+    def _describe_fit(self):
         weights = self.weight_bytes
         if weights is None and self.model == OWN:
             return "Without the number of parameters nothing is said of the card."
@@ -272,15 +282,16 @@ class MemoryCalculator(CourseWidget):
         together = in_binary_units(weights + self.cache_bytes)
         if weights > CARDS[self.card]:
             return f"The weights alone are more than {self.card}."
-        return f"Together {together} of {self.card}: {'fits' if self.fits else 'does not fit'}. {self._room()}"
+        return f"Together {together} of {self.card}: {'fits' if self.fits else 'does not fit'}. {self._describe_room()}"
 
-    def _room(self):
+    def _describe_room(self):
         if self.longest == math.inf:
             return "At this batch the window fits, so the cache never grows beyond it."
-        configuration, beyond = self._configuration(), ""
+        configuration = self._configuration()
+        beyond = ""
         if self.longest > configuration.context:
             beyond = f", more than the {configuration.context:,} that the model was made for"
-        return f"The card has room for {_some(self.longest, 'token')} a sequence{beyond}."
+        return f"The card has room for {_count_of(self.longest, 'token')} a sequence{beyond}."
 
 
 def _checked(own):
@@ -299,8 +310,8 @@ def _checked(own):
     return sizes
 
 
-def _read(name, text):
-    """The number that somebody typed into a field."""
+def _parse_field(name, text):
+    """Return the number that somebody typed into a field."""
     try:
         return float(text) if name == "billions" else int(text.replace(",", ""))
     except ValueError:
@@ -312,7 +323,7 @@ def _texts(own):
     return {name: f"{own[name]:g}" if name == "billions" else f"{own[name]}" for name in _FIELDS if name in own}
 
 
-def _some(number, thing):
+def _count_of(number, thing):
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 

@@ -35,8 +35,9 @@ class ProgressMap(CourseWidget):
     a page without a kernel, with links to the days' pages and the guesses that the browser keeps.
     """
 
-    in_gallery = InGallery(7, "The map of the days", told="See all days, with links to their lessons and exercises.")
-    plays, minutes = False, 0
+    in_gallery = InGallery(7, "The map of the days", summary="See all days, with links to their lessons and exercises.")
+    plays = False
+    minutes = 0
 
     _esm = script("course_map.js")
     _css = style("course_map.css")
@@ -61,10 +62,10 @@ class ProgressMap(CourseWidget):
                 self.guesses[day.number] = list(guesses.read(day.number, self._root).values())
             except CourseError as error:
                 trouble.append(f"{error}.")
-        kept = [each for day in self.guesses.values() for each in day]
-        guessed = [f"Your guesses: {' '.join(guesses.summed_up(kept))}"] if kept else []
+        all_guesses = [each for day in self.guesses.values() for each in day]
+        guessed = [f"Your guesses: {' '.join(guesses.summed_up(all_guesses))}"] if all_guesses else []
         self._shown = {
-            "told": _told(self.progress) + trouble + guessed,
+            "told": _summarise(self.progress) + trouble + guessed,
             "cards": [self._card(day) for day in self.progress.days],
             "home": Path.home().as_posix(),
             "grades": can_grade() and any(day.exercises for day in self.progress.days),
@@ -74,7 +75,7 @@ class ProgressMap(CourseWidget):
         cards = [
             {
                 **{"name": f"Day {day.number}", "title": day.title, "planned": not day.name, "part": None, "next": ""},
-                "lines": _size(day),
+                "lines": _describe_size(day),
                 "links": [[name, Path(path).relative_to(self._root.absolute().as_posix()).as_posix()]
                           for name, path in self._links(day) if name != "feedback"],
             }
@@ -105,7 +106,7 @@ class ProgressMap(CourseWidget):
         self._grading = ""
 
     def as_text(self) -> str:
-        rows = [(f"day {day.number}", day.title, *_size(day)) for day in self.progress.days]
+        rows = [(f"day {day.number}", day.title, *_describe_size(day)) for day in self.progress.days]
         width = max(len(title) for _, title, *_ in rows)
         return "\n".join(
             f"{name}  {title:{width}}  {'   '.join(f'{part:<24}' for part in size)}".rstrip()
@@ -113,11 +114,15 @@ class ProgressMap(CourseWidget):
         )
 
     def alt(self) -> str:
-        days = "; ".join(f"day {day.number}, {day.title}: {', '.join(_size(day))}" for day in self.progress.days)
+        days = "; ".join(
+            f"day {day.number}, {day.title}: {', '.join(_describe_size(day))}" for day in self.progress.days
+        )
         return f"Course map. {days}."
 
     def figure(self) -> Figure:
-        width, step, columns = 820, 112, 3
+        width = 820
+        step = 112
+        columns = 3
         rows = -(-len(self.progress.days) // columns)
         height = step * rows + 8
         fig = new_figure(width, height)
@@ -130,7 +135,7 @@ class ProgressMap(CourseWidget):
             ax.plot([x, x], [y, y + step - 14], color=edge, linewidth=3, solid_capstyle="butt")
             ax.text(x + 14, y + 14, f"Day {day.number}")
             ax.text(x + 14, y + 36, day.title, fontsize=12, fontweight="bold")
-            ax.text(x + 14, y + 50, "\n".join(_size(day)), linespacing=1.1, va="top")
+            ax.text(x + 14, y + 50, "\n".join(_describe_size(day)), linespacing=1.1, va="top")
         return fig
 
     def _card(self, day):
@@ -139,8 +144,9 @@ class ProgressMap(CourseWidget):
             "title": day.title,
             "planned": not day.name,
             "part": day.done / len(day.exercises) if day.exercises else None,
-            "lines": _lines(day) + ([line] if (line := guesses.in_a_line(self.guesses.get(day.number, ()))) else []),
-            "next": _next(day),
+            "lines": _describe_progress(day)
+            + ([line] if (line := guesses.in_a_line(self.guesses.get(day.number, ()))) else []),
+            "next": _describe_next(day),
             "links": self._links(day),
         }
 
@@ -173,48 +179,50 @@ def _last_line(text):
     return lines[-1] if lines else "no word why; run make grade in a terminal"
 
 
-def _size(day):
+def _describe_size(day):
     """How much a day holds, whoever looks at it."""
     if not day.exercises:
         return ["no exercises here" if day.name else "planned"]
     takes = f"lesson {duration(day.lesson)} · exercises {duration(day.minutes)}"
-    return [f"{_some(len(day.exercises), 'exercise')} · {_some(day.points, 'point')}", takes]
+    return [f"{_count_of(len(day.exercises), 'exercise')} · {_count_of(day.points, 'point')}", takes]
 
 
-def _lines(day):
+def _describe_progress(day):
     """How far a day is, in words."""
     if not day.exercises:
-        return _size(day)
+        return _describe_size(day)
     lines = [f"{day.done} of {len(day.exercises)} exercises · {day.score:g} of {day.points:g} points"]
     lines += [f"{what} {duration(minutes)} left" for what, minutes in day.left.items()]
     return [*lines, "changed since it was graded"] if day.changed else lines
 
 
-def _next(day):
-    """What to do in a day. Where every exercise passed and an answer is another one since, grading again tells."""
+def _describe_next(day):
+    """Say what to do next in a day: to grade it again if every exercise passed and an answer has changed since."""
     if day.next:
-        return f"Next: {_named(day.next)}"
+        return f"Next: {_name_exercise(day.next)}"
     return "" if not day.exercises else "Grade it again." if day.changed else "All done."
 
 
-def _told(found):
-    days = [day for day in found.days if day.exercises]
-    done, count = sum(day.done for day in days), sum(len(day.exercises) for day in days)
-    score, points = sum(day.score for day in days), sum(day.points for day in days)
-    minutes = found.minutes_left
-    left = f"about {minutes / 60:.0f} hours" if minutes >= 180 else duration(minutes)
-    lines = [f"{done} of {count} exercises, {score:g} of {points:g} points, {left} left with the lessons."]
-    remark = found.remark.replace(progress.BY_HAND, "and press Save and grade") if can_grade() else found.remark
-    lines += [line for line in (found.trouble, remark) if line]
-    if found.next and not found.trouble:
-        day, exercise = found.next
-        lines.append(f"Next: day {day.number}, {_named(exercise)}.")
+def _summarise(current):
+    days = [day for day in current.days if day.exercises]
+    done = sum(day.done for day in days)
+    count = sum(len(day.exercises) for day in days)
+    score = sum(day.score for day in days)
+    points = sum(day.points for day in days)
+    minutes = current.minutes_left
+    remaining = f"about {minutes / 60:.0f} hours" if minutes >= 180 else duration(minutes)
+    lines = [f"{done} of {count} exercises, {score:g} of {points:g} points, {remaining} left with the lessons."]
+    remark = current.remark.replace(progress.BY_HAND, "and press Save and grade") if can_grade() else current.remark
+    lines += [line for line in (current.trouble, remark) if line]
+    if current.next and not current.trouble:
+        day, exercise = current.next
+        lines.append(f"Next: day {day.number}, {_name_exercise(exercise)}.")
     return lines
 
 
-def _named(exercise):
-    return f"{exercise.title} ({_some(exercise.minutes, 'minute')})"
+def _name_exercise(exercise):
+    return f"{exercise.title} ({_count_of(exercise.minutes, 'minute')})"
 
 
-def _some(number, thing):
+def _count_of(number, thing):
     return f"{number:g} {thing}{'' if number == 1 else 's'}"

@@ -65,9 +65,7 @@ class DecodeStepper(CourseWidget):
     cached = traitlets.Bool(True, help="whether keys and values are kept").tag(sync=True)
     title = traitlets.Unicode("writing token by token").tag(sync=True)
     _tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    _typed = traitlets.List(traitlets.Unicode()).tag(
-        sync=True
-    )  # what stands in the fields: the prompt, what is written
+    _typed = traitlets.List(traitlets.Unicode()).tag(sync=True)  # what is in the fields: the prompt, what is written
     _answered = traitlets.List(traitlets.Unicode()).tag(sync=True)
     _problem = traitlets.Unicode().tag(sync=True)
     _frames: traitlets.List[Any] = traitlets.List().tag(sync=True)
@@ -79,7 +77,8 @@ class DecodeStepper(CourseWidget):
     ):  # fmt: skip
         layers, heads, width = whole(n_layers=n_layers, n_heads=n_heads, d_head=d_head)
         self._a_token = kv_cache_bytes(layers, heads, width, 1, bytes_per_value=bytes_per_value)
-        self._given, self._n_passes = 1, 1
+        self._prompt_length = 1
+        self._n_passes = 1
         layout = {"counters": _COUNTERS, "states": _STATES, "most": _MOST, "longest": _LONGEST, "token": self._a_token}
         super().__init__(title=str(title), _layout=layout)
         self.write(prompt, new)
@@ -87,13 +86,16 @@ class DecodeStepper(CourseWidget):
 
     def write(self, prompt: Any, new: Any) -> None:
         """Take other words and begin at the prompt. Raises ValueError for what does not fit, and changes nothing."""
-        prompt, new = as_labels("prompt", prompt), as_labels("new", new)
+        prompt = as_labels("prompt", prompt)
+        new = as_labels("new", new)
         if not prompt or not new:
             raise ValueError("prompt and new need at least one token each")
         if len(prompt) + len(new) > _MOST:
             raise ValueError(f"{len(prompt)} + {len(new)} tokens: at most {_MOST} fit a page")
         with self.hold_sync():
-            self.step, self._given, self._n_passes = 0, len(prompt), len(new)
+            self.step = 0
+            self._prompt_length = len(prompt)
+            self._n_passes = len(new)
             self._tokens = [*prompt, *new]
             self._frames = [self._frame(step) for step in range(self._n_passes)]
             self._typed = self._answered = [" ".join(prompt), " ".join(new)]
@@ -131,11 +133,12 @@ class DecodeStepper(CourseWidget):
                 raise ValueError(f"These are {counts} words: at most {_MOST} fit in all.")
             self.write(*words)
         except ValueError as error:
-            self._problem, self._answered = str(error), change.new
+            self._problem = str(error)
+            self._answered = change.new
 
     def as_text(self) -> str:
         mode = "with" if self.cached else "without"
-        lines = [f"{self.title}, {mode} a cache", self._told(self.step, mode)]
+        lines = [f"{self.title}, {mode} a cache", self._describe(self.step, mode)]
         lines.append(f"{'':26}  {'this pass':^25}  {'passes so far':^25}")
         lines.append(f"{'':26}  {'without':>12} {'with cache':>12}  {'without':>12} {'with cache':>12}")
         for name, cells in zip(_COUNTERS, self._table(self.step), strict=True):
@@ -143,7 +146,8 @@ class DecodeStepper(CourseWidget):
         return "\n".join(lines)
 
     def alt(self) -> str:
-        here, T = self.work, self._given + self.step
+        here = self.work
+        T = self._prompt_length + self.step
         return (
             f"Pass {self.step + 1} of {self._n_passes} over {T} tokens. Without a cache all {T} tokens go through the "
             f"layers and {here['without'].scores} scores are computed. With a cache {here['with'].rows} go through, "
@@ -153,7 +157,8 @@ class DecodeStepper(CourseWidget):
 
     def figure(self) -> Figure:
         n = len(self._tokens)
-        label, cell = 8 * max(map(len, self._tokens)) + 16, 22
+        label = 8 * max(map(len, self._tokens)) + 16
+        cell = 22
         panel = label + (n + 4) * cell
         width, height = max(2 * panel + 40, 760), n * cell + 118
         fig = new_figure(width, height)
@@ -185,12 +190,12 @@ class DecodeStepper(CourseWidget):
         modes = (("without", False), ("with", True))
         return {
             "cells": {name: ["".join(state[0] for state in row) for row in self._states(step, c)] for name, c in modes},
-            "told": {name: self._told(step, name) for name, _ in modes},
+            "told": {name: self._describe(step, name) for name, _ in modes},
             "table": self._table(step),
         }
 
     def _pass(self, step, cached):
-        T = self._given + step
+        T = self._prompt_length + step
         rows = 1 if cached and step else T
         scores = step_work(T, cached and step > 0).scores
         if not cached:
@@ -209,8 +214,8 @@ class DecodeStepper(CourseWidget):
         ]
 
     def _states(self, step, cached):
-        """What becomes of each cell in a pass: n rows of q, k, v and n scores."""
-        n, T = len(self._tokens), self._given + step
+        """What happens to each cell in a pass: n rows of q, k, v and n scores."""
+        n, T = len(self._tokens), self._prompt_length + step
         first = T - self._pass(step, cached).rows  # the first token that goes through the layers
         rows = []
         for i in range(n):
@@ -222,13 +227,14 @@ class DecodeStepper(CourseWidget):
                 rows.append([*["now"] * (i + 4), *["masked"] * (T - i - 1), *["blank"] * (n - T)])
         return rows
 
-    def _told(self, step, mode):
-        T, written = self._given + step, self._tokens[self._given + step]
+    def _describe(self, step, mode):
+        T = self._prompt_length + step
+        written = self._tokens[self._prompt_length + step]
         place = f"Pass {step + 1} of {self._n_passes}."
         if step == 0:
-            kept = " Their keys and values go into the cache." if mode == "with" else ""
+            stored = " Their keys and values go into the cache." if mode == "with" else ""
             what = "The prompt's token goes" if T == 1 else f"All {T} tokens of the prompt go"
-            return f"{place} {what} through the layers.{kept} The last row of scores decides on “{written}”."
+            return f"{place} {what} through the layers.{stored} The last row of scores decides on “{written}”."
         if mode == "with":
             return (
                 f"{place} Only “{self._tokens[T - 1]}” goes through the layers. Its query meets {T} keys: {T - 1} from "

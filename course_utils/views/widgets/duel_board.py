@@ -21,7 +21,7 @@ class DuelBoard(CourseWidget):
     """A tile for each implementation that a test was tried on; a tile that is chosen tells what there is to know.
 
     tiles: list of {"right": bool, "held": bool, "name": str, "told": str, "hints": [str, …]}; `held` says whether the
-    test is right about it, `told` is shown of what was caught or condemned, hints of what got away, one at a time.
+    test is right about it; `told` is shown if it was caught or condemned, the hints, one at a time, if it got away.
     Raises ValueError when a tile lacks one of these or there is none.
     """
 
@@ -40,7 +40,7 @@ class DuelBoard(CourseWidget):
         for right in (True, False):
             for number, tile in enumerate((tile for tile in tiles if tile["right"] == right), 1):
                 tile["number"] = number
-        super().__init__(_tiles=tiles, _said=_said(tiles))
+        super().__init__(_tiles=tiles, _said=_summarise(tiles))
 
     def as_text(self) -> str:
         return self._said
@@ -79,8 +79,8 @@ class DuelBoard(CourseWidget):
         ink = palette.ink_on(colour) if filled else palette.INK
         mark = {(True, True): "kept", (True, False): "lost", (False, True): "caught", (False, False): "?"}
         ax.text(x + TILE / 2, y + 15, str(tile["number"]), color=ink, ha="center", va="center")
-        said = mark[tile["right"], tile["held"]]
-        ax.text(x + TILE / 2, y + 31, said, fontsize=10, color=ink, ha="center", va="center")
+        label = mark[tile["right"], tile["held"]]
+        ax.text(x + TILE / 2, y + 31, label, fontsize=10, color=ink, ha="center", va="center")
 
 
 def _checked(number: int, tile: Any) -> dict[str, Any]:
@@ -90,14 +90,13 @@ def _checked(number: int, tile: Any) -> dict[str, Any]:
     for key, kind in (("right", bool), ("held", bool), ("name", str), ("told", str), ("hints", list)):
         if not isinstance(tile.get(key), kind):
             raise ValueError(f'{where}: "{key}" has to be a {kind.__name__}')
-    away = not tile["right"] and not tile["held"]  # of it nothing is told but hints
-    shown = {"name": "", "told": ""} if away else {"name": tile["name"], "told": tile["told"]}
-    return {"right": tile["right"], "held": tile["held"], **shown, "hints": list(tile["hints"]) if away else []}
+    away = not tile["right"] and not tile["held"]  # nothing is shown of it but hints
+    texts = {"name": "", "told": ""} if away else {"name": tile["name"], "told": tile["told"]}
+    return {"right": tile["right"], "held": tile["held"], **texts, "hints": list(tile["hints"]) if away else []}
 
 
-def _said(tiles: Sequence[dict]) -> str:
-    kept = [tile["held"] for tile in tiles if tile["right"]]
-    caught = [tile["held"] for tile in tiles if not tile["right"]]
-    condemned = len(kept) - sum(kept)
-    told = f"{sum(caught)} of {len(caught)} wrong ones caught, {sum(kept)} of {len(kept)} right ones kept."
-    return told + (" As long as a right one is condemned, nothing counts." if condemned else "")
+def _summarise(tiles: Sequence[dict]) -> str:
+    right = [tile["held"] for tile in tiles if tile["right"]]
+    wrong = [tile["held"] for tile in tiles if not tile["right"]]
+    summary = f"{sum(wrong)} of {len(wrong)} wrong ones caught, {sum(right)} of {len(right)} right ones kept."
+    return summary + ("" if all(right) else " As long as a right one is condemned, nothing counts.")

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
     from course_utils.views.shared.coerce import Numbers
 
-_MOST_TOKENS, _MOST_HEADS = 64, 16
+_MOST_TOKENS = 64
+_MOST_HEADS = 16
 _PROBLEM = 200  # characters of a message about a text
-_LISTED = 4  # so many of the largest weights of a row are told in numbers
+_LISTED = 4  # so many of the largest weights of a row are given as numbers
 
 
 class HeadGallery(CourseWidget):
@@ -72,10 +73,10 @@ class HeadGallery(CourseWidget):
             title=str(title),
             _tokens=tokens,
             _thousandths=_thousandths(self._weights),
-            _scores=_sent(self._numbers),
+            _scores=_score_state(self._numbers),
             _layout=_layout(*self._weights.shape[:3]),
             _own=None if read is None else {"readable": str(readable), "most": _MOST_TOKENS},
-            head=_telling(self._weights, self._numbers),
+            head=_starting_head(self._weights, self._numbers),
         )
 
     def read(self, text: str) -> None:
@@ -87,26 +88,29 @@ class HeadGallery(CourseWidget):
         checked = _checked(weights, len(tokens))
         _same_heads("weights", checked.shape[:2], self._weights.shape[:2])
         with self.hold_sync():
-            self.row, self._weights, self._tokens = None, checked, tokens
-            self._thousandths, self._layout = _thousandths(checked), _layout(*checked.shape[:3])
+            self.row = None
+            self._weights = checked
+            self._tokens = tokens
+            self._thousandths = _thousandths(checked)
+            self._layout = _layout(*checked.shape[:3])
 
     def alone_state(self) -> dict[str, Any]:
         if self._reader is None:
             return {}
-        found = [(text, *self._reader(text)) for text in getattr(self._reader, "examples", ())]
-        texts = [{"text": text, **_shown_text(as_labels("tokens", _as_list(tokens)), as_numbers("weights", weights))}
-                 for text, tokens, weights in found]  # fmt: skip
-        return {"_alone": {"texts": [{"text": "", **_shown_text(self._tokens, self._weights)}, *texts]}}
+        readings = [(text, *self._reader(text)) for text in getattr(self._reader, "examples", ())]
+        texts = [{"text": text, **_text_state(as_labels("tokens", _as_list(tokens)), as_numbers("weights", weights))}
+                 for text, tokens, weights in readings]  # fmt: skip
+        return {"_alone": {"texts": [{"text": "", **_text_state(self._tokens, self._weights)}, *texts]}}
 
     @traitlets.observe("_typed")
     def _read_typed(self, change):
         try:
             with silenced():
                 self.read(change.new["text"])
-            told = f"Shown: your text of {len(self._tokens)} tokens."
+            message = f"Shown: your text of {len(self._tokens)} tokens."
         except Exception as error:  # anyone's reader
-            told = " ".join(str(error).split()) or type(error).__name__
-        self._said = {"text": told[:_PROBLEM], "number": change.new["number"]}
+            message = " ".join(str(error).split()) or type(error).__name__
+        self._said = {"text": message[:_PROBLEM], "number": change.new["number"]}
 
     @property
     def weights(self) -> np.ndarray:
@@ -129,10 +133,10 @@ class HeadGallery(CourseWidget):
     def scores(self, scores: Mapping[str, Any]) -> None:
         checked = _checked_scores(scores, self._weights.shape[:2])
         if list(checked) != list(self._numbers):
-            shown = ", ".join(self._numbers) or "none"
-            raise ValueError(f"scores are named {', '.join(checked) or 'none'} but those shown are {shown}")
+            present = ", ".join(self._numbers) or "none"
+            raise ValueError(f"scores are named {', '.join(checked) or 'none'} but those shown are {present}")
         self._numbers = checked
-        self._scores = _sent(checked)
+        self._scores = _score_state(checked)
 
     @traitlets.validate("head")
     def _head_exists(self, proposal):
@@ -140,51 +144,59 @@ class HeadGallery(CourseWidget):
 
     @traitlets.validate("row")
     def _row_exists(self, proposal):
-        row, n = proposal.value, len(self._tokens)
+        row = proposal.value
+        n = len(self._tokens)
         if row is not None and not 0 <= row < n:
             raise ValueError(f"row is {row} but there are {n} tokens: 0 to {n - 1}, or None to unpin")
         return row
 
     def as_text(self) -> str:
         n_layers, h, n, _ = self._weights.shape
-        lines = [f"{self.title}: {n_layers} {_some('layer', n_layers)} × {h} {_some('head', h)}, {n} tokens"]
-        for name, values in self._told_scores().items():
+        lines = [f"{self.title}: {n_layers} {_plural('layer', n_layers)} × {h} {_plural('head', h)}, {n} tokens"]
+        for name, values in self._scores_or_sharpness().items():
             lines += ["", name, *table_of_heads(values)]
         if self.head is not None:
             lines += ["", f"enlarged: {head_name(*self.head)}"]
         if self.row is not None:
             lines += ["", f"row {self.row}, the query “{self._tokens[self.row]}”, attends most to"]
             heads = [self.head] if self.head is not None else list(np.ndindex(n_layers, h))
-            lines += [f"{head_name(*head)}: {self._most(*head)}" for head in heads[:16]]
+            lines += [f"{head_name(*head)}: {self._describe_strongest(*head)}" for head in heads[:16]]
             lines += ["…"] * (len(heads) > 16)
         return "\n".join(lines)
 
     def alt(self) -> str:
         n_layers, h, n, _ = self._weights.shape
-        told = [f"A map of the attention weights of each of {n_layers} × {h} heads over {n} tokens: {self.title}."]
-        for name, values in self._told_scores().items():
+        sentences = [f"A map of the attention weights of each of {n_layers} × {h} heads over {n} tokens: {self.title}."]
+        for name, values in self._scores_or_sharpness().items():
             place = np.unravel_index(values.argmax(), values.shape)
-            told.append(f"{name[0].upper()}{name[1:]} is largest in {head_name(*place)}, {short(values[place])}.")
+            sentences.append(f"{name[0].upper()}{name[1:]} is largest in {head_name(*place)}, {short(values[place])}.")
         if self.head is not None:
-            told.append(f"Enlarged: {head_name(*self.head)}.")
+            sentences.append(f"Enlarged: {head_name(*self.head)}.")
         if self.row is not None:
-            where = f" in {head_name(*self.head)} most to {self._most(*self.head)}" if self.head is not None else ""
-            told.append(f"Row {self.row} is marked: “{self._tokens[self.row]}” attends{where or ' as each map shows'}.")
-        return " ".join(told)
+            target = " as each map shows"
+            if self.head is not None:
+                target = f" in {head_name(*self.head)} most to {self._describe_strongest(*self.head)}"
+            sentences.append(f"Row {self.row} is marked: “{self._tokens[self.row]}” attends{target}.")
+        return " ".join(sentences)
 
-    def _told_scores(self):
+    def _scores_or_sharpness(self):
         """The scores; without any, how sharp each head is."""
         return self._numbers or {"largest weight of a row, mean over the rows": self._weights.max(-1).mean(-1)}
 
-    def _most(self, layer, head):
+    def _describe_strongest(self, layer, head):
         weights = self._weights[layer, head, self.row]
         return f"key {weights.argmax()} “{self._tokens[weights.argmax()]}”, {short(weights.max())}"
 
     def figure(self) -> Figure:
         n_layers, h = self._weights.shape[:2]
-        side, lines = self._layout["wide"], 1 + len(self._numbers)
-        left, top, column, line = 20 + 6.2 * max([7, *map(len, self._numbers)]), 58, side + 16, side + 15 * lines + 14
-        large, below = 0 if self.head is None else 324, top + n_layers * line + 28
+        side = self._layout["wide"]
+        lines = 1 + len(self._numbers)
+        left = 20 + 6.2 * max([7, *map(len, self._numbers)])
+        top = 58
+        column = side + 16
+        line = side + 15 * lines + 14
+        large = 0 if self.head is None else 324
+        below = top + n_layers * line + 28
         width = max(left + h * column, left + large + 20, 380)
         height = below + large + 8 if large else below - 20
         fig = new_figure(width, height)
@@ -215,7 +227,8 @@ class HeadGallery(CourseWidget):
         """One map with its upper left corner at (x, y); the pinned row is framed."""
         from matplotlib.patches import Rectangle
 
-        n, box = len(self._tokens), (x, x + side, y + side, y)
+        n = len(self._tokens)
+        box = (x, x + side, y + side, y)
         colours = {"cmap": palette.veil(), "vmin": 0, "vmax": 1}
         ax.imshow(self._weights[layer, head], extent=box, aspect="auto", interpolation="nearest", **colours)
         chosen = self.head == (layer, head)
@@ -226,7 +239,7 @@ class HeadGallery(CourseWidget):
             ax.add_patch(Rectangle(frame, side, side / n, fill=False, edgecolor=palette.KEY, linewidth=1.2))
 
 
-def _telling(weights, scores):
+def _starting_head(weights, scores):
     """The head to begin with: that of the largest first score, or the one with the sharpest rows in the last layer."""
     for values in scores.values():
         return tuple(int(place) for place in np.unravel_index(values.argmax(), values.shape))
@@ -299,7 +312,7 @@ def _as_list(tokens):
     return tokens[0] if isinstance(tokens, list) and len(tokens) == 1 and isinstance(tokens[0], list) else tokens
 
 
-def _shown_text(tokens, weights):
+def _text_state(tokens, weights):
     return {"tokens": tokens, "thousandths": _thousandths(weights), "layout": _layout(*weights.shape[:3])}
 
 
@@ -307,7 +320,7 @@ def _thousandths(weights):
     return np.rint(weights * 1000 + 1e-6).astype("<u2").tobytes()
 
 
-def _sent(scores):
+def _score_state(scores):
     """For each score its name, a text for each head and the place of the largest."""
     return [
         {"name": name, "values": [short(value) for value in values.ravel()], "most": int(values.argmax())}
@@ -315,5 +328,5 @@ def _sent(scores):
     ]
 
 
-def _some(name, count):
+def _plural(name, count):
     return name if count == 1 else f"{name}s"

@@ -36,8 +36,9 @@ class Guess(CourseWidget):
     A page without a kernel does the same, and keeps guesses in the browser: see `shared/guessing.js`.
     """
 
-    in_gallery = InGallery(3, "Guess first", told="Guess a number, a choice or a curve before its cell tells you.")
-    plays, minutes = False, 0
+    in_gallery = InGallery(3, "Guess first", summary="Guess a number, a choice or a curve before its cell tells you.")
+    plays = False
+    minutes = 0
 
     _esm = script("guess.js")
     _css = style("guess.css")
@@ -51,7 +52,9 @@ class Guess(CourseWidget):
 
     def __init__(self, asked: Asked, posed: dict[str, Any], root: Path | str = WORK_FOLDER):
         """Use `Guess.number`, `Guess.choice` or `Guess.curve`."""
-        self._question, self._root, self._reading = asked, Path(root), False
+        self._question = asked
+        self._root = Path(root)
+        self._reading = False
         before = _ASKED.setdefault((self._root, asked.day, asked.name), asked)
         if not before.same_question(asked) and before.question != asked.question:
             raise ValueError(
@@ -74,8 +77,8 @@ class Guess(CourseWidget):
             each number. why: a sentence or two on the truth, shown with it.
         Raises ValueError for a range or a truth that does not fit, and for a name that asks something else already.
         """
-        given = truth() if callable(truth) else truth
-        asked = Asked(day, name, question, "number", _numbers(name, [given]), *_ends(name, low, high), scale, unit)
+        value = truth() if callable(truth) else truth
+        asked = Asked(day, name, question, "number", _numbers(name, [value]), *_ends(name, low, high), scale, unit)
         return cls(asked, _posed(asked, why), root)
 
     @classmethod
@@ -106,9 +109,11 @@ class Guess(CourseWidget):
         The rest is as in `number`. Raises ValueError for places, a range or a truth that do not fit.
         """
         x = [each if isinstance(each, str) else float(each) for each in x]
-        found = [truth(each) for each in x] if callable(truth) else truth
-        places = tuple(each if isinstance(each, str) else _place(each) for each in x)
-        asked = Asked(day, name, question, "curve", _numbers(name, found), *_ends(name, low, high), scale, unit, places)
+        values = [truth(each) for each in x] if callable(truth) else truth
+        places = tuple(each if isinstance(each, str) else _format_place(each) for each in x)
+        asked = Asked(
+            day, name, question, "curve", _numbers(name, values), *_ends(name, low, high), scale, unit, places
+        )
         if x_scale not in ("linear", "log"):
             raise ValueError(f"guess {name!r}: there is no x_scale {x_scale!r}; there is linear and log")
         try:
@@ -150,29 +155,30 @@ class Guess(CourseWidget):
         if not self.first:
             self.first = change.new
         try:
-            kept, remark = keep(self._question, change.new, self._root)
+            stored, remark = keep(self._question, change.new, self._root)
         except CourseError as error:
             self._kept = f"This guess is not kept: {error}."
         else:
-            self.first = list(kept.first)
+            self.first = list(stored.first)
             self._kept = remark or f"Kept in guesses/day{self._question.day}.json on this machine."
 
     @traitlets.observe("_asked")
     def _on_asked(self, change):
         """Show what was guessed before: not sooner, so that a page made of this widget holds nobody's guesses."""
         try:
-            kept = read(self._question.day, self._root).get(self._question.name)
+            stored = read(self._question.day, self._root).get(self._question.name)
         except CourseError as error:
             self._kept = f"{error}."
             return
-        if kept is None or self.first or not kept.asked.same_question(self._question):
+        if stored is None or self.first or not stored.asked.same_question(self._question):
             return
         self._reading = True
         try:
-            self.first, self.guess = list(kept.first), list(kept.last)
+            self.first = list(stored.first)
+            self.guess = list(stored.last)
         finally:
             self._reading = False
-        self._kept = f"Guessed on {kept.when}, kept in guesses/day{self._question.day}.json."
+        self._kept = f"Guessed on {stored.when}, kept in guesses/day{self._question.day}.json."
 
     def alone_state(self) -> dict[str, Any]:
         nothing = {"guess": [], "first": [], "draft": [None] * len(self._question.truth)}
@@ -184,25 +190,27 @@ class Guess(CourseWidget):
         if asked.kind == "choice":
             lines += [f"  {_letter(place)}) {choice}" for place, choice in enumerate(asked.choices)]
         else:
-            ends = f"from {brief(asked.low)} to {brief(asked.high)}{_spaced(asked.unit)}"
+            ends = f"from {brief(asked.low)} to {brief(asked.high)}{_unit_text(asked.unit)}"
             ends += ", logarithmic" if asked.scale == "log" else ""
-            lines.append(f"a number {ends}" if asked.kind == "number" else self._told_axes(ends))
+            lines.append(f"a number {ends}" if asked.kind == "number" else self._describe_axes(ends))
         return "\n".join([*lines, _TODO])
 
     def alt(self) -> str:
         return " ".join(self.as_text().split())
 
     def figure(self) -> Figure:
-        asked, width, line = self._question, 640, 20
-        told = textwrap.wrap(asked.question, 82)
+        asked = self._question
+        width = 640
+        line = 20
+        question_lines = textwrap.wrap(asked.question, 82)
         choices = [part for place, text in enumerate(asked.choices) for part in textwrap.wrap(
             f"{_letter(place)}) {text}", 84, initial_indent="    ", subsequent_indent="        ")]  # fmt: skip
         room = {"number": 60, "curve": 290, "choice": line * len(choices) + 12}[asked.kind]
-        height = line * len(told) + room + 34
+        height = line * len(question_lines) + room + 34
         fig = new_figure(width, height)
-        for place, text in enumerate([*told, *choices]):
-            y = 1 - (line * place + (22 if place < len(told) else 30)) / height
-            bold = "bold" if place < len(told) else "normal"
+        for place, text in enumerate([*question_lines, *choices]):
+            y = 1 - (line * place + (22 if place < len(question_lines) else 30)) / height
+            bold = "bold" if place < len(question_lines) else "normal"
             fig.text(16 / width, y, typeset(text), fontweight=bold)
         fig.text(16 / width, 12 / height, _TODO, fontsize=10)
         if asked.kind == "number":
@@ -211,8 +219,9 @@ class Guess(CourseWidget):
             self._draw_axes(fig.add_axes((70 / width, 84 / height, 1 - 100 / width, (room - 70) / height)))
         return fig
 
-    def _told_axes(self, ends):
-        asked, posed = self._question, self._posed
+    def _describe_axes(self, ends):
+        asked = self._question
+        posed = self._posed
         what = f"{posed['y_label']} against {posed['x_label']}" if posed["y_label"] and posed["x_label"] else "a curve"
         return f"a curve: {what} at {', '.join(asked.places)}; {ends}"
 
@@ -225,7 +234,8 @@ class Guess(CourseWidget):
             side.set_color(palette.INK)
 
     def _draw_axes(self, ax):
-        posed, asked = self._posed, self._question
+        posed = self._posed
+        asked = self._question
         ax.set(xlim=(-0.03, 1.03), ylim=(0, 1))
         ax.set_yticks([place for place, _ in posed["ticks"]], [text for _, text in posed["ticks"]])
         ax.set_xticks(posed["along"], asked.places)
@@ -263,12 +273,12 @@ def _posed(asked: Asked, why: str) -> dict[str, Any]:
 
 def _numbers(name: str, values: Any) -> tuple[float, ...]:
     try:
-        found = as_array(values)
-        if found.ndim != 1:
-            found = found.reshape(len(found))
+        numbers = as_array(values)
+        if numbers.ndim != 1:
+            numbers = numbers.reshape(len(numbers))
     except (TypeError, ValueError):
         raise ValueError(f"guess {name!r}: {values!r} is not the numbers that are asked for") from None
-    return tuple(found.tolist())
+    return tuple(numbers.tolist())
 
 
 def _ends(name: str, low: Any, high: Any) -> tuple[float, float]:
@@ -278,7 +288,7 @@ def _ends(name: str, low: Any, high: Any) -> tuple[float, float]:
         raise ValueError(f"guess {name!r}: low is {low!r} and high is {high!r}: give two numbers") from None
 
 
-def _place(value: float) -> str:
+def _format_place(value: float) -> str:
     """A number under an axis: whole ones with all their digits."""
     return f"{value:,.0f}".replace("-", "−") if value.is_integer() and abs(value) < 1e7 else brief(value, 4)
 
@@ -287,5 +297,5 @@ def _letter(place: int) -> str:
     return chr(ord("a") + place)
 
 
-def _spaced(unit: str) -> str:
+def _unit_text(unit: str) -> str:
     return unit if unit in ("", "%") else f" {unit}"

@@ -17,7 +17,9 @@ from course_utils.views.shared.base import CourseWidget, InGallery, script, styl
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TOLD = "Run this cell: it shows how near your guesses of this day came, and whether they tend too high or too low."
+_INVITATION = (
+    "Run this cell: it shows how near your guesses of this day came, and whether they tend too high or too low."
+)
 
 
 class Guesses(CourseWidget):
@@ -29,8 +31,11 @@ class Guesses(CourseWidget):
     Raises ValueError for a day that there is not.
     """
 
-    in_gallery = InGallery(4, "Your guesses", told="See how near the guesses of a day came, and on which side you err.")
-    plays, minutes = False, 0
+    in_gallery = InGallery(
+        4, "Your guesses", summary="See how near the guesses of a day came, and on which side you err."
+    )
+    plays = False
+    minutes = 0
 
     _esm = script("guesses.js")
     _css = style("guesses.css")
@@ -41,19 +46,21 @@ class Guesses(CourseWidget):
     def __init__(self, day: int, root: Path | str = WORK_FOLDER):
         if day not in NUMBERS:
             raise ValueError(f"there is no day {day!r}; days are {NUMBERS[0]} to {NUMBERS[-1]}")
-        self._day, self._root = day, Path(root)
+        self._day = day
+        self._root = Path(root)
         self.kept: dict[str, Kept] = {}
-        super().__init__(_shown=_page(day, [], [_TOLD]))
+        super().__init__(_shown=_page(day, [], [_INVITATION]))
         hear(self._on_kept)
 
     def read(self) -> None:
         """Read the guesses of the day again."""
         try:
             self.kept = read(self._day, self._root)
-            told = summed_up(self.kept.values())
+            summary = summed_up(self.kept.values())
         except CourseError as error:
-            self.kept, told = {}, [f"{error}."]
-        self._shown = _page(self._day, list(self.kept.values()), told)
+            self.kept = {}
+            summary = [f"{error}."]
+        self._shown = _page(self._day, list(self.kept.values()), summary)
 
     @traitlets.observe("_asked")
     def _on_asked(self, change):
@@ -67,7 +74,7 @@ class Guesses(CourseWidget):
         return {"_shown": _page(self._day, [], [])}
 
     def as_text(self) -> str:
-        return f"{_title(self._day)}\n{_TOLD}"
+        return f"{_title(self._day)}\n{_INVITATION}"
 
     def alt(self) -> str:
         return self.as_text().replace("\n", ". ")
@@ -75,7 +82,7 @@ class Guesses(CourseWidget):
     def figure(self) -> Figure:
         fig = new_figure(720, 62)
         fig.text(16 / 720, 38 / 62, _title(self._day), fontweight="bold")
-        fig.text(16 / 720, 14 / 62, _TOLD, fontsize=10)
+        fig.text(16 / 720, 14 / 62, _INVITATION, fontsize=10)
         return fig
 
 
@@ -83,18 +90,23 @@ def _title(day: int) -> str:
     return f"Your guesses of day {day}, {next(each.title for each in DAYS if each.number == day)}"
 
 
-def _page(day: int, kept: list[Kept], told: list[str]) -> dict:
-    return {"title": _title(day), "day": day, "told": told, "rows": [_row(each) for each in kept]}
+def _page(day: int, stored: list[Kept], lines: list[str]) -> dict:
+    return {"title": _title(day), "day": day, "told": lines, "rows": [_row(each) for each in stored]}
 
 
-def _row(kept: Kept) -> list[str]:
+def _row(stored: Kept) -> list[str]:
     """The question, the guess, what was computed, and how near it came."""
-    asked = kept.asked
-    return [asked.question, _answer(kept, kept.first), _answer(kept, asked.truth), kept.verdict.told]
+    asked = stored.asked
+    return [
+        asked.question,
+        _format_answer(stored, stored.first),
+        _format_answer(stored, asked.truth),
+        stored.verdict.told,
+    ]
 
 
-def _answer(kept: Kept, values: tuple[float, ...]) -> str:
-    asked = kept.asked
+def _format_answer(stored: Kept, values: tuple[float, ...]) -> str:
+    asked = stored.asked
     if asked.kind == "choice":
         return asked.choices[int(values[0])]
     unit = asked.unit if asked.unit in ("", "%") else f" {asked.unit}"

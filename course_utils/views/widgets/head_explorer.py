@@ -19,8 +19,9 @@ from course_utils.views.widgets.head_explorer_picture import draw
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST, _LONGEST = 24, 400  # tokens and letters of a sentence
-_TOLD = 5  # so many of the sorted heads, and of a query's keys, are told in the text
+_MOST = 24  # tokens of a sentence
+_LONGEST = 400  # its letters
+_LISTED = 5  # so many of the sorted heads, and of a query's keys, are in the text
 _PROBLEM = 200  # letters of a message
 _ALONE = 100_000  # weights that a page without a kernel may hold, a byte each
 _MEASURES = {  # what heads are sorted by: the share of attention that goes …
@@ -109,14 +110,17 @@ class HeadExplorer(CourseWidget):
 
     def shares(self) -> np.ndarray:
         """What heads are sorted by: the share of attention that `.measure` names, (layers, heads) float64."""
-        levels, T = self._reading.levels.astype(float), len(self._reading.tokens)
+        levels = self._reading.levels.astype(float)
+        T = len(self._reading.tokens)
         if self.measure == "pair":
             return levels[:, :, self.query, self.key] / LEVELS
-        wanted = (
-            _again(self._reading.tokens) if self.measure == "again" else [[_place(self.measure, i)] for i in range(T)]
+        keys_of = (
+            _places_after_repeats(self._reading.tokens)
+            if self.measure == "again"
+            else [[_key_of_measure(self.measure, i)] for i in range(T)]
         )
-        rows = [i for i in range(1, T) if wanted[i]]
-        sums = sum((levels[:, :, i, wanted[i]].sum(-1) for i in rows), np.zeros(levels.shape[:2]))
+        rows = [i for i in range(1, T) if keys_of[i]]
+        sums = sum((levels[:, :, i, keys_of[i]].sum(-1) for i in rows), np.zeros(levels.shape[:2]))
         return sums / (LEVELS * max(1, len(rows)))
 
     def ranked(self) -> list[tuple[tuple[int, int], float]]:
@@ -131,7 +135,8 @@ class HeadExplorer(CourseWidget):
 
     @traitlets.validate("query", "key")
     def _token_exists(self, proposal):
-        name, T = proposal.trait.name, len(self._reading.tokens)
+        name = proposal.trait.name
+        T = len(self._reading.tokens)
         if not 0 <= proposal.value < T:
             raise ValueError(f"{name} is {proposal.value} but there are {T} tokens: 0 to {T - 1}")
         if name == "key" and proposal.value > self.query:
@@ -147,14 +152,15 @@ class HeadExplorer(CourseWidget):
 
     @traitlets.observe("_typed")
     def _read_typed(self, change):
-        text, told = change.new["text"], ""
+        text = change.new["text"]
+        message = ""
         try:
             with silenced():
                 known = {each.text: each for each in real_sentences.recorded()}
                 self._show(known[text] if change.new["recorded"] else self._read(text))
         except Exception as error:  # anyone's model
-            told = " ".join(str(error).split()) or type(error).__name__
-        self._said = {"text": told[:_PROBLEM], "number": change.new["number"]}
+            message = " ".join(str(error).split()) or type(error).__name__
+        self._said = {"text": message[:_PROBLEM], "number": change.new["number"]}
 
     def _read(self, text):
         text = text.strip()
@@ -174,18 +180,20 @@ class HeadExplorer(CourseWidget):
         """Show another sentence, from the token that it is about or from its last one."""
         shape = reading.levels.shape[:2]
         with self.hold_sync():
-            self._reading, self._labels = reading, _labels(reading.tokens)
+            self._reading = reading
+            self._labels = _labels(reading.tokens)
             if not (self.head[0] < shape[0] and self.head[1] < shape[1]):
                 self.head = _sharpest(reading.levels)
             self.key, self.query = 0, reading.asked
             self.key = self._strongest()
-            self._shown = _sent(reading)
+            self._shown = _page_state(reading)
 
     def _strongest(self):
         return int(self._reading.levels[(*self.head, self.query)].argmax())
 
     def alone_state(self) -> dict[str, Any]:
-        room, others = _ALONE - len(self._reading.triangles), []
+        room = _ALONE - len(self._reading.triangles)
+        others = []
         for each in real_sentences.recorded():
             size = 0 if each.text == self._reading.text else len(each.triangles)
             if size <= room:
@@ -193,18 +201,22 @@ class HeadExplorer(CourseWidget):
                 others.append(each)
         texts = [each.text for each in others]
         if self._reading.text not in texts:
-            texts, others = [self._reading.text, *texts], [self._reading, *others]
+            texts = [self._reading.text, *texts]
+            others = [self._reading, *others]
         at = texts.index(self._reading.text)
-        sent = [None if i == at else _sent(each) for i, each in enumerate(others)]  # what is shown is sent anyway
-        return {"_offered": texts, "_alone": {"sentences": sent, "at": at}}
+        sentences = [
+            None if i == at else _page_state(each) for i, each in enumerate(others)
+        ]  # what is shown is sent anyway
+        return {"_offered": texts, "_alone": {"sentences": sentences, "at": at}}
 
     # ---- in words and as a picture
 
     def as_text(self) -> str:
-        reading, labels = self._reading, self._labels
+        reading = self._reading
+        labels = self._labels
         layers, heads = reading.levels.shape[:2]
         keys = self.weights[(*self.head, self.query)]
-        most = [key for key in np.argsort(-keys, kind="stable")[:_TOLD].tolist() if keys[key] >= 0.005]
+        most = [key for key in np.argsort(-keys, kind="stable")[:_LISTED].tolist() if keys[key] >= 0.005]
         next_ones = ", ".join(
             f"“{_label(text)}” {short(chance / 1000)}" for text, chance in reading.following[self.query]
         )
@@ -213,13 +225,13 @@ class HeadExplorer(CourseWidget):
                 f"{self.title}: “{reading.text}”",
                 f"{len(labels)} tokens, {layers} layers of {heads} heads, {reading.source}",
                 "",
-                f"{head_name(*self.head)}, from {self._named(self.query)} to",
-                *(f"  {self._named(key)}  {short(keys[key])}" for key in most),
+                f"{head_name(*self.head)}, from {self._name_token(self.query)} to",
+                *(f"  {self._name_token(key)}  {short(keys[key])}" for key in most),
                 "",
-                f"share of attention {self._measured()}, the first {_TOLD} of {layers * heads} heads",
-                *(f"  {head_name(*head)}  {short(share)}" for head, share in self.ranked()[:_TOLD]),
+                f"share of attention {self._describe_measure()}, the first {_LISTED} of {layers * heads} heads",
+                *(f"  {head_name(*head)}  {short(share)}" for head, share in self.ranked()[:_LISTED]),
                 "",
-                f"after {self._named(self.query)} the model expects: {next_ones}",
+                f"after {self._name_token(self.query)} the model expects: {next_ones}",
                 "Weights are rounded to 1/255.",
             ]
         )
@@ -229,10 +241,10 @@ class HeadExplorer(CourseWidget):
         key = int(keys.argmax())
         (best, share), *_ = self.ranked()
         return (
-            f"The sentence “{self._reading.text}” with arrows from {self._named(self.query)} to the tokens that "
-            f"{head_name(*self.head)} looks at, most to {self._named(key)}, {short(keys[key])}. Below, all weights of "
-            f"this head, a map of all heads by the share of attention {self._measured()}, and the first heads of that "
-            f"order: {head_name(*best)} leads with {short(share)}."
+            f"The sentence “{self._reading.text}” with arrows from {self._name_token(self.query)} to the tokens that "
+            f"{head_name(*self.head)} looks at, most to {self._name_token(key)}, {short(keys[key])}. Below, all "
+            f"weights of this head, a map of all heads by the share of attention {self._describe_measure()}, and the "
+            f"first heads of that order: {head_name(*best)} leads with {short(share)}."
         )
 
     def figure(self) -> Figure:
@@ -240,27 +252,27 @@ class HeadExplorer(CourseWidget):
             self._reading,
             self._labels,
             (self.head, self.query, self.key),
-            f"share {self._measured()}",
+            f"share {self._describe_measure()}",
             self.shares(),
             self.ranked(),
             [(_label(text), chance) for text, chance in self._reading.following[self.query]],
         )
 
-    def _named(self, place):
+    def _name_token(self, place):
         return f"{place} “{self._labels[place]}”"
 
-    def _measured(self):
+    def _describe_measure(self):
         if self.measure == "pair":
-            return f"from {self._named(self.query)} to {self._named(self.key)}"
+            return f"from {self._name_token(self.query)} to {self._name_token(self.key)}"
         return _MEASURES[self.measure]
 
 
-def _place(measure, i):
+def _key_of_measure(measure, i):
     """The key that a measure asks of query i."""
     return {"before": i - 1, "first": 0, "itself": i}[measure]
 
 
-def _again(tokens):
+def _places_after_repeats(tokens):
     """For each token the places right after earlier ones that are the same, but for the space before them."""
     words = [token.strip() or token for token in tokens]
     return [[j + 1 for j in range(i) if words[j] == words[i]] for i in range(len(words))]
@@ -283,7 +295,7 @@ def _labels(tokens):
     return [first[0].strip(), *(_label(token) for token in tokens[1:])]
 
 
-def _sent(reading):
+def _page_state(reading):
     """A reading as a page has it."""
     layers, heads = reading.levels.shape[:2]
     return {
@@ -293,7 +305,7 @@ def _sent(reading):
         "layers": layers,
         "heads": heads,
         "levels": reading.triangles,
-        "again": _again(reading.tokens),
+        "again": _places_after_repeats(reading.tokens),
         "following": [[[_label(text), chance] for text, chance in some] for some in reading.following],
         "source": reading.source,
     }

@@ -35,7 +35,9 @@ class AttentionHeatmap(CourseWidget):
     Raises ValueError when weights, queries, keys and mask do not fit, or when weights are not weights.
     """
 
-    in_gallery = InGallery(1, "Read the weights", told="Go along the rows, and see how each query shares its weights.")
+    in_gallery = InGallery(
+        1, "Read the weights", summary="Go along the rows, and see how each query shares its weights."
+    )
 
     _esm = script("heatmap.js")
     _css = style("heatmap.css")
@@ -87,30 +89,32 @@ class AttentionHeatmap(CourseWidget):
 
     @traitlets.validate("row")
     def _row_exists(self, proposal):
-        row, n = proposal.value, len(self._queries)
+        row = proposal.value
+        n = len(self._queries)
         if row is not None and not 0 <= row < n:
             raise ValueError(f"row is {row} but there are {n} queries: 0 to {n - 1}, or None to unpin")
         return row
 
     def as_text(self) -> str:
         n, m = self._weights.shape
-        shown_n, shown_m = min(n, 12), min(m, 12)
+        listed_n = min(n, 12)
+        listed_m = min(m, 12)
         leaks = self._leaks()
         least = 5 if leaks.any() else 4
-        width = max(least, *(len(label) for label in (*self._queries[:shown_n], *self._keys[:shown_m])))
-        more = "  …" if shown_m < m else ""
+        width = max(least, *(len(label) for label in (*self._queries[:listed_n], *self._keys[:listed_m])))
+        more = "  …" if listed_m < m else ""
         lines = [f"{self.title}: {n} queries (rows) × {m} keys (columns)"]
-        lines.append(" " * width + "".join(f"  {key:>{width}}" for key in self._keys[:shown_m]) + more)
-        texts = np.array(_short(self._weights, self._mask)).reshape(n, m)
-        for query, row, flags in zip(self._queries[:shown_n], texts, leaks, strict=False):
+        lines.append(" " * width + "".join(f"  {key:>{width}}" for key in self._keys[:listed_m]) + more)
+        texts = np.array(_texts(self._weights, self._mask)).reshape(n, m)
+        for query, row, flags in zip(self._queries[:listed_n], texts, leaks, strict=False):
             cells = [f"!{text}" if flag else text for text, flag in zip(row, flags, strict=True)]
-            lines.append(f"{query:>{width}}" + "".join(f"  {cell:>{width}}" for cell in cells[:shown_m]) + more)
-        if shown_n < n:
+            lines.append(f"{query:>{width}}" + "".join(f"  {cell:>{width}}" for cell in cells[:listed_m]) + more)
+        if listed_n < n:
             lines.append("…")
         if self._mask is not None:
             lines.append("– blocked: may not attend")
         if leaks.any():
-            lines.append(f"! blocked, but has a weight: {_leaking(leaks)}")
+            lines.append(f"! blocked, but has a weight: {_count_cells(leaks)}")
         return "\n".join(lines)
 
     def alt(self) -> str:
@@ -126,8 +130,8 @@ class AttentionHeatmap(CourseWidget):
         more = "; and so on" if n > 6 else ""
         masked = "" if self._mask is None else f", {int((~self._mask).sum())} of {n * m} cells blocked"
         leaks = self._leaks()
-        told = f" A leak: {_leaking(leaks)}." if leaks.any() else ""
-        return f"Heatmap of {self.title}, {n} queries by {m} keys{masked}: {'; '.join(rows)}{more}.{told}"
+        leak = f" A leak: {_count_cells(leaks)}." if leaks.any() else ""
+        return f"Heatmap of {self.title}, {n} queries by {m} keys{masked}: {'; '.join(rows)}{more}.{leak}"
 
     def _leaks(self):
         """Where a blocked cell has a weight, (n, m) booleans."""
@@ -146,13 +150,14 @@ class AttentionHeatmap(CourseWidget):
         width, height = left + max(m * cell, 180) + 20, top + n * cell + 16
         fig = new_figure(width, height)
         ax = fig.add_axes((left / width, 16 / height, m * cell / width, n * cell / height))
-        shown, leaks = self._weights, self._leaks()
+        drawn = self._weights
+        leaks = self._leaks()
         if self._mask is not None:
-            shown = np.ma.masked_where(~self._mask & ~leaks, shown)
+            drawn = np.ma.masked_where(~self._mask & ~leaks, drawn)
             ax.patch.set(facecolor="none", edgecolor=palette.INK, hatch="////")  # seen where a cell is blocked
         plain = cell < 30 and self._mask is None  # no numbers on it, and no hatches below
         colours = palette.veil() if plain else palette.colormap()
-        ax.imshow(shown, cmap=colours, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        ax.imshow(drawn, cmap=colours, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
         _frame_leaks(ax, leaks, cell)
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
@@ -167,7 +172,7 @@ class AttentionHeatmap(CourseWidget):
         for side in ax.spines.values():
             side.set_color(palette.INK)
         if cell >= 30:
-            texts = np.array(_short(self._weights, self._mask)).reshape(n, m)
+            texts = np.array(_texts(self._weights, self._mask)).reshape(n, m)
             for (row, column), level in np.ndenumerate(_levels(self._weights)):
                 ax.text(column, row, str(texts[row, column]), ha="center", va="center", color=palette.ink(level))
         return fig
@@ -201,7 +206,7 @@ def _frame(weights, mask, queries, keys):
         "levels": _levels(weights).tobytes(),
         "thousandths": np.rint(weights * 1000 + 1e-6).astype("<u2").tobytes(),
         "marks": marks,
-        "short": _short(weights, mask) if n * m <= _DOM_CELLS else [],
+        "short": _texts(weights, mask) if n * m <= _DOM_CELLS else [],
         "largest": largest.astype("<u2").tobytes(),
         "captions": [
             _caption(query, weights[r], top, keys, None if mask is None else mask[r])
@@ -210,7 +215,7 @@ def _frame(weights, mask, queries, keys):
     }
 
 
-def _short(weights, mask):
+def _texts(weights, mask):
     """Each weight to two decimals, row by row; – where it is blocked and 0."""
     may = np.ones(weights.shape, bool) if mask is None else mask
     return [
@@ -222,14 +227,15 @@ def _short(weights, mask):
 def _caption(query, row, largest, keys, may):
     total = rounded(row.sum())
     if may is not None and not may.any():
-        told = f"yet its weights sum to {total:.2f}, a leak" if row.any() else "every key is blocked"
-        return [f"“{query}” may attend to nothing: {told}"]
+        reason = f"yet its weights sum to {total:.2f}, a leak" if row.any() else "every key is blocked"
+        return [f"“{query}” may attend to nothing: {reason}"]
     if total == 0 and may is None:
         return [f"“{query}” attends to nothing: every weight is 0"]
     which = "the weights"
     if may is not None:
         which = "the weights of the keys it may attend to"
-        through, row = row[~may].sum(), row * may
+        through = row[~may].sum()
+        row = row * may
     sums = f"{which} sum to 1" if total == 1 else f"{which} sum to {total:.2f}, not 1"
     if may is not None and through > 0:
         sums = f"a leak, {rounded(through):.2f} of the weight is on blocked keys"
@@ -237,13 +243,13 @@ def _caption(query, row, largest, keys, may):
     return [f"“{query}”: {sums}", f"most to {most}" if most else "no weight reaches 0.01"]
 
 
-def _leaking(leaks):
+def _count_cells(leaks):
     count = int(leaks.sum())
     return f"{count} cell{'s' if count > 1 else ''}"
 
 
 def _frame_leaks(ax, leaks, cell):
-    """A frame in the colour of keys around each cell that leaks; where cells are small, the cell in that colour."""
+    """Frame each cell that leaks in the colour of keys; fill it with that colour if cells are small."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Rectangle
 

@@ -59,14 +59,15 @@ class OnlineSoftmaxStepper(CourseWidget):
         if len(labels) != len(scores):
             raise ValueError(f"there are {len(labels)} labels but {len(scores)} scores: one each")
         block = whole("block", block)
-        self._given, self._block = (scores, values, labels), block
+        self._inputs = (scores, values, labels)
+        self._block = block
         columns = ["m", "e^(m_old − m_new)", "l", *_names(values)]
         order = list(range(len(scores)))
         super().__init__(title=str(title), order=order, _columns=columns, **self._arranged(order))
 
     def _arranged(self, order):
         """The keys in this order, and all that the page shows of them."""
-        scores, values, labels = self._given
+        scores, values, labels = self._inputs
         self._scores = [scores[i] for i in order]
         self._values = None if values is None else [values[i] for i in order]
         self._partials = _partials(self._scores, self._values, self._block)
@@ -114,16 +115,15 @@ class OnlineSoftmaxStepper(CourseWidget):
                 setattr(self, name, value)
 
     def alone_state(self) -> dict[str, Any]:
-        scores, values, labels = self._given
-        given = {"scores": sent(np.array(scores)), "values": values, "labels": labels, "block": self._block}
-        return {"_alone": given}
+        scores, values, labels = self._inputs
+        return {"_alone": {"scores": sent(np.array(scores)), "values": values, "labels": labels, "block": self._block}}
 
     def as_text(self) -> str:
         heads = ["keys", "score", *self._columns]
         rows = [["nothing yet", "", *self._frames[0]["cells"]]]
         for frame in self._frames[1:]:
             keys = self._keys[frame["start"] : frame["stop"]]
-            rows.append([_span(keys), ", ".join(key["score"] for key in keys), *frame["cells"]])
+            rows.append([_name_span(keys), ", ".join(key["score"] for key in keys), *frame["cells"]])
         wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         lines = [f"{self.title}: {len(self._keys)} keys, {self._block} at a time"]
         for place, row in enumerate([map(typeset, heads), *rows]):
@@ -134,7 +134,7 @@ class OnlineSoftmaxStepper(CourseWidget):
 
     def alt(self) -> str:
         steps = "; ".join(
-            f"{_span(self._keys[frame['start'] : frame['stop']])}: "
+            f"{_name_span(self._keys[frame['start'] : frame['stop']])}: "
             + ", ".join(f"{name} {cell}" for name, cell in zip(self._columns, frame["cells"], strict=True))
             for frame in self._frames[1:]
         )
@@ -151,17 +151,20 @@ class OnlineSoftmaxStepper(CourseWidget):
         for step, partial in enumerate(self._partials):
             start, stop = max(0, step - 1) * self._block, min(step * self._block, count)
             before = self._partials[max(0, step - 1)]
-            factor = _exp(before.m.item(), partial.m.item())
+            factor = _power(before.m.item(), partial.m.item())
             cells = [partial.m.item(), factor, partial.l.item(), *partial.o.tolist()]
             texts = [three_decimals(cell) for cell in cells]
             if step == 0:
                 texts[1] = ""
-                why, told = _opening(len(cells) - 3), "No key has been read: m = −∞, l = 0" + _and_o(self._values)
+                why = _explain_opening(len(cells) - 3)
+                text = "No key has been read: m = −∞, l = 0" + _zero_output(self._values)
             else:
-                why = _why(before, partial, factor, self._scores[start:stop], self._values_at(start, stop))
-                told = _told(labels[start:stop], before.m.item(), partial.m.item(), factor, self._values is not None)
-            bars = [round(_exp(score, partial.m.item()), 4) for score in self._scores[:stop]]
-            frames.append({"start": start, "stop": stop, "cells": texts, "why": why, "told": told, "bars": bars})
+                why = _explain_cells(before, partial, factor, self._scores[start:stop], self._values_at(start, stop))
+                text = _describe_step(
+                    labels[start:stop], before.m.item(), partial.m.item(), factor, self._values is not None
+                )
+            bars = [round(_power(score, partial.m.item()), 4) for score in self._scores[:stop]]
+            frames.append({"start": start, "stop": stop, "cells": texts, "why": why, "told": text, "bars": bars})
         return frames
 
     def _values_at(self, start, stop):
@@ -178,16 +181,18 @@ class OnlineSoftmaxStepper(CourseWidget):
             m, l, lse = (three_decimals(number.item()) for number in (partial.m, partial.l, lse))
             sums = f"m = {m}, l = {l}; m + log l = {lse}, the log-sum-exp of the scores, in any order"
         if self._values is None:
-            found = torch.tensor([_exp(score, partial.m.item()) for score in self._scores], dtype=torch.float64)
-            found, wanted = found / (partial.l.item() or 1), weights
+            powers = torch.tensor([_power(score, partial.m.item()) for score in self._scores], dtype=torch.float64)
+            streamed = powers / (partial.l.item() or 1)
+            expected = weights
             names = "e^(score − m) / l", "softmax(scores)"
         else:
-            found = finish(partial)[0]
-            wanted = weights @ torch.tensor(self._values, dtype=torch.float64)
+            streamed = finish(partial)[0]
+            expected = weights @ torch.tensor(self._values, dtype=torch.float64)
             names = "o / l", "softmax(scores) · values"
         wide = max(map(len, names))
-        lines = [f"{name:{wide}} = {_row(row)}" for name, row in zip(names, (found, wanted), strict=True)]
-        return {"lines": [sums, *lines], "heads": list(names), "rows": [_cells(found), _cells(wanted)], "sums": sums}
+        lines = [f"{name:{wide}} = {_format_row(row)}" for name, row in zip(names, (streamed, expected), strict=True)]
+        rows = [_cells(streamed), _cells(expected)]
+        return {"lines": [sums, *lines], "heads": list(names), "rows": rows, "sums": sums}
 
 
 # --- the arithmetic -------------------------------------------------------------------------------------------------
@@ -196,25 +201,23 @@ class OnlineSoftmaxStepper(CourseWidget):
 def _partials(scores, values, block):
     """The Partial before the first key and after each block; o is empty without values."""
     row = torch.tensor(scores, dtype=torch.float64)  # (m,)
-    v = (
-        torch.zeros(len(row), 0, dtype=row.dtype) if values is None else torch.tensor(values, dtype=row.dtype)
-    )  # (m, d_v)
+    v = torch.tensor([[]] * len(row) if values is None else values, dtype=row.dtype)  # (m, d_v)
     empty = nothing((1,), v.shape[-1], row)
-    found = [empty, *online_attention(row[None], v, block)]  # each of shapes (1,), (1,) and (1, d_v)
-    return [Partial(*(part[0] for part in partial)) for partial in found]
+    partials = [empty, *online_attention(row[None], v, block)]  # each of shapes (1,), (1,) and (1, d_v)
+    return [Partial(*(part[0] for part in partial)) for partial in partials]
 
 
-def _exp(x, m):
+def _power(x, m):
     """e^(x − m) for x ≤ m; 0 where both are −∞."""
     return 0.0 if x == -math.inf else math.exp(x - m)
 
 
-def _why(before, after, factor, scores, values):
+def _explain_cells(before, after, factor, scores, values):
     """For each cell of a row, the lines that explain it."""
     m_old, m_new = three_decimals(before.m), three_decimals(after.m)
-    powers = [_exp(score, after.m.item()) for score in scores]
-    said = ["m", f"max({', '.join([m_old, *map(three_decimals, scores)])}) = {m_new}", "the largest score so far"]
-    lines = [said]
+    powers = [_power(score, after.m.item()) for score in scores]
+    largest = f"max({', '.join([m_old, *map(three_decimals, scores)])}) = {m_new}"
+    lines = [["m", largest, "the largest score so far"]]
     if before.m.item() == -math.inf:
         note = "nothing was summed before, so there is nothing to keep"
     elif factor == 1:
@@ -226,45 +229,46 @@ def _why(before, after, factor, scores, values):
     added = " + ".join(map(three_decimals, powers))
     if after.m.item() == -math.inf:
         lines[1][1] = f"e^(−∞ − (−∞)) is not a number; it counts as {three_decimals(0)}"
-        terms, note = added, "every key so far is masked and adds nothing"
+        terms = added
+        note = "every key so far is masked and adds nothing"
     else:
         note = "l was " + f"{three_decimals(before.l)}; the factor times that, and the new powers"
     lines.append(
         ["l", f"{three_decimals(factor)} · {three_decimals(before.l)} + {terms} = {three_decimals(after.l)}", note]
     )
     for column in range(0 if values is None else len(values[0])):
-        kept = f"{three_decimals(factor)} · {bracketed(three_decimals(before.o[column]))}"
+        rescaled = f"{three_decimals(factor)} · {bracketed(three_decimals(before.o[column]))}"
         terms = " + ".join(
             f"{three_decimals(power)} · {bracketed(three_decimals(value[column]))}"
             for power, value in zip(powers, values, strict=True)
         )
         name = "o" if len(values[0]) == 1 else f"o[{column}]"
         lines.append(
-            [name, f"{kept} + {terms} = {three_decimals(after.o[column])}", "the factor times o, and power · value"]
+            [name, f"{rescaled} + {terms} = {three_decimals(after.o[column])}", "the factor times o, and power · value"]
         )
     return lines
 
 
-def _opening(width):
-    """What the row before the first key says for itself."""
+def _explain_opening(width):
+    """The lines that explain the row before the first key."""
     lines = [["m", "−∞", "no score has been read: every score is larger"], ["e^(m_old − m_new)", "", "no step yet"]]
     return [*lines, ["l", "0", "nothing has been summed"], *[["o", "0", "nothing has been summed"]] * width]
 
 
-def _told(labels, m_old, m_new, factor, has_values):
+def _describe_step(labels, m_old, m_new, factor, has_values):
     """A sentence or two on what this step does."""
-    read = f"Read {labels[0]}." if len(labels) == 1 else f"Read {labels[0]} to {labels[-1]}."
+    reading = f"Read {labels[0]}." if len(labels) == 1 else f"Read {labels[0]} to {labels[-1]}."
     sums = "l and o" if has_values else "l"
     if m_new == -math.inf:
-        return f"{read} Masked: e^(−∞) = 0, so nothing changes."
+        return f"{reading} Masked: e^(−∞) = 0, so nothing changes."
     if m_old == -math.inf:
-        return f"{read} The first score that counts sets m. There was nothing to keep: the factor is 0."
+        return f"{reading} The first score that counts sets m. There was nothing to keep: the factor is 0."
     if factor == 1:
-        return f"{read} No new maximum: the factor is 1, and the new terms are added to {sums}."
-    return f"{read} A new maximum: {sums} shrink{'' if has_values else 's'} by {three_decimals(factor)} first."
+        return f"{reading} No new maximum: the factor is 1, and the new terms are added to {sums}."
+    return f"{reading} A new maximum: {sums} shrink{'' if has_values else 's'} by {three_decimals(factor)} first."
 
 
-def _and_o(values):
+def _zero_output(values):
     return "." if values is None else ", o = 0."
 
 
@@ -274,7 +278,7 @@ def _names(values):
     return ["o"] if len(values[0]) == 1 else [f"o[{column}]" for column in range(len(values[0]))]
 
 
-def _span(keys):
+def _name_span(keys):
     return keys[0]["label"] if len(keys) == 1 else f"{keys[0]['label']} to {keys[-1]['label']}"
 
 
@@ -282,11 +286,11 @@ def _cells(row):
     return [three_decimals(value) for value in row.tolist()]
 
 
-def _row(row):
+def _format_row(row):
     return f"({', '.join(_cells(row))})"
 
 
-# --- what was given -------------------------------------------------------------------------------------------------
+# --- the inputs -----------------------------------------------------------------------------------------------------
 
 
 def _checked_scores(scores):
@@ -318,7 +322,7 @@ def _draw(shown):
     rows = [["nothing yet", "", *shown._frames[0]["cells"]]]
     for frame in shown._frames[1:]:
         keys = shown._keys[frame["start"] : frame["stop"]]
-        rows.append([_span(keys), ", ".join(key["score"] for key in keys), *frame["cells"]])
+        rows.append([_name_span(keys), ", ".join(key["score"] for key in keys), *frame["cells"]])
     wide = [7.4 * max(map(len, column)) + 18 for column in zip(heads, *rows, strict=True)]
     lines = shown._ends["lines"]
     width = max(sum(wide) + 24, 7.2 * max(map(len, lines)) + 24, 420)
@@ -329,7 +333,8 @@ def _draw(shown):
     ax.axis("off")
     ax.text(12, 18, shown.title, fontweight="bold", va="center", parse_math=False)
     for place, row in enumerate([map(typeset, heads), *rows]):
-        right, middle = 12.0, 46 + 24 * place
+        right = 12.0
+        middle = 46 + 24 * place
         if place - 1 == shown.step:
             ax.axhspan(middle - 12, middle + 12, color=palette.INK, alpha=0.15, linewidth=0)
         for column, (cell, width_here) in enumerate(zip(row, wide, strict=True)):

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 NAMES = "abcdef"
 MOST_CALLS = 200
-_MOST_BLOCKS, _MOST_SLOTS = 24, 8
+_MOST_BLOCKS = 24
+_MOST_SLOTS = 8
 
 
 class PageTable(CourseWidget):
@@ -27,10 +28,10 @@ class PageTable(CourseWidget):
 
     n_blocks: 1 to 24 blocks of block_size 1 to 8 slots. calls: what was done so far, ("append", name), ("fork", name,
     new name) or ("free", name), with names a to f; an append to a name that is not known begins it. A fork shares all
-    blocks. Who writes to a block that others hold, too, takes a copy first. The page computes all of it, and so does
+    blocks. A sequence that writes to a shared block takes a copy first. The page computes all of it, and so does
     Python, with `attention.blocks.BlockPool`.
-    `.calls` can be read and set. `.tables`, `.lengths` (tokens) and `.references` (of each block) are what they lead
-    to, and `.told` is what the last one did.
+    `.calls` can be read and set. `.tables`, `.lengths` (tokens) and `.references` (of each block) are the result, and
+    `.message` says what the last call did.
     Raises ValueError or TypeError for sizes and calls that are not possible; an append for which no block is free is
     possible, and changes nothing.
     Source: Kwon et al. 2023 (PagedAttention), sections 4.2 to 4.4.
@@ -55,30 +56,30 @@ class PageTable(CourseWidget):
         title: str = "blocks and tables",
     ) -> None:
         sizes = {"n_blocks": (n_blocks, _MOST_BLOCKS), "block_size": (block_size, _MOST_SLOTS)}
-        layout: dict[str, Any] = {name: _size(name, *given) for name, given in sizes.items()}
+        layout: dict[str, Any] = {name: _size(name, *limits) for name, limits in sizes.items()}
         super().__init__(_layout=layout | {"names": NAMES, "most": MOST_CALLS}, title=str(title))
         self.calls = calls
 
     @property
     def tables(self) -> dict[str, list[int]]:
         """The blocks of each sequence, in order."""
-        return self._done().tables
+        return self._replay().tables
 
     @property
     def lengths(self) -> dict[str, int]:
         """The tokens of each sequence."""
-        return self._done().lengths
+        return self._replay().lengths
 
     @property
     def references(self) -> list[int]:
         """How many tables hold each block: 0 for a free one."""
-        done = self._done()
-        return [done.pool.references(block) for block in range(done.pool.n_blocks)]
+        pool = self._replay().pool
+        return [pool.references(block) for block in range(pool.n_blocks)]
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """What the last call did."""
-        return self._done().told
+        return self._replay().message
 
     @traitlets.validate("calls")
     def _calls_are_possible(self, proposal):
@@ -88,49 +89,52 @@ class PageTable(CourseWidget):
             raise ValueError(f"calls is {proposal.value!r}: give a list of them, as ('append', name)") from None
         if len(calls) > MOST_CALLS:
             raise ValueError(f"there are {len(calls)} calls: give {MOST_CALLS} at most")
-        done(calls, self._layout["n_blocks"], self._layout["block_size"])
+        replay(calls, self._layout["n_blocks"], self._layout["block_size"])
         return calls
 
-    def _done(self):
-        return done(self.calls, self._layout["n_blocks"], self._layout["block_size"])
+    def _replay(self):
+        return replay(self.calls, self._layout["n_blocks"], self._layout["block_size"])
 
     def as_text(self) -> str:
-        found = self._done()
+        state = self._replay()
         blocks = [
-            f"block {block}: {_owners(found, block)}{_held(found, block)}" for block in range(found.pool.n_blocks)
+            f"block {block}: {_name_owners(state, block)}{_describe_tokens(state, block)}"
+            for block in range(state.pool.n_blocks)
         ]
         tables = [
-            f"table of {name}: {', '.join(map(str, table)) or 'no block'} ({_count(found.lengths[name], 'token')})"
-            for name, table in found.tables.items()
+            f"table of {name}: {', '.join(map(str, table)) or 'no block'} ({_count_of(state.lengths[name], 'token')})"
+            for name, table in state.tables.items()
         ]
-        return "\n".join([f"{self.title}: {self._head(found)}", *blocks, *tables, found.told])
+        return "\n".join([f"{self.title}: {self._head(state)}", *blocks, *tables, state.message])
 
     def alt(self) -> str:
-        found = self._done()
-        used = [block for block in range(found.pool.n_blocks) if found.pool.references(block)]
-        blocks = "; ".join(f"block {block} is held by {_owners(found, block)}" for block in used)
-        tables = "; ".join(f"{name}: {', '.join(map(str, table))}" for name, table in found.tables.items())
+        state = self._replay()
+        used = [block for block in range(state.pool.n_blocks) if state.pool.references(block)]
+        blocks = "; ".join(f"block {block} is held by {_name_owners(state, block)}" for block in used)
+        tables = "; ".join(f"{name}: {', '.join(map(str, table))}" for name, table in state.tables.items())
         held = f" {blocks[0].upper()}{blocks[1:]}. Tables: {tables}." if blocks else ""
-        return f"A pool of blocks and tables: {self._head(found)}.{held} {found.told}"
+        return f"A pool of blocks and tables: {self._head(state)}.{held} {state.message}"
 
     def figure(self) -> Figure:
-        return _draw(self, self._done())
+        return _draw(self, self._replay())
 
-    def _head(self, found):
-        pool = found.pool
-        used = f"{pool.n_blocks - pool.n_free} of {pool.n_blocks} blocks of {_count(found.block_size, 'slot')} in use"
-        return f"{used}, {sum(map(len, found.tables.values()))} without sharing"
-
-
-def _owners(found: Done, block: int) -> str:
-    return " and ".join(name for name, table in found.tables.items() if block in table) or "free"
+    def _head(self, state):
+        pool = state.pool
+        used = (
+            f"{pool.n_blocks - pool.n_free} of {pool.n_blocks} blocks of {_count_of(state.block_size, 'slot')} in use"
+        )
+        return f"{used}, {sum(map(len, state.tables.values()))} without sharing"
 
 
-def _held(found, block):
-    return f", tokens {' '.join(found.slots[block])}" if found.slots[block] else ""
+def _name_owners(state: PoolState, block: int) -> str:
+    return " and ".join(name for name, table in state.tables.items() if block in table) or "free"
 
 
-def _count(number, name):
+def _describe_tokens(state, block):
+    return f", tokens {' '.join(state.slots[block])}" if state.slots[block] else ""
+
+
+def _count_of(number, name):
     return f"{number} {name}{'' if number == 1 else 's'}"
 
 
@@ -145,8 +149,8 @@ def _size(name: str, value: Any, most: int) -> int:
 
 
 @dataclass
-class Done:
-    """What calls lead to: tables and lengths by sequence, in `slots` the tokens of each block, by who wrote them."""
+class PoolState:
+    """The result of calls: tables and lengths by sequence; in `slots` the tokens of each block, by who wrote them."""
 
     pool: BlockPool
     block_size: int
@@ -154,12 +158,14 @@ class Done:
     lengths: dict[str, int] = field(default_factory=dict)
     slots: list[list[str]] = field(default_factory=list)
     changed: list[int] = field(default_factory=list)  # blocks, by the last call
-    told: str = "Nothing is stored yet."
+    message: str = "Nothing is stored yet."
 
     def append(self, name: str) -> None:
-        """One more token of a sequence."""
-        table, length = self.tables.get(name, []), self.lengths.get(name, 0)
-        slot, token = length % self.block_size, f"{name}{length}"
+        """Add a token to a sequence."""
+        table = self.tables.get(name, [])
+        length = self.lengths.get(name, 0)
+        slot = length % self.block_size
+        token = f"{name}{length}"
         how = f"slot {slot} of block {table[-1]}" if slot else ""
         try:
             if not slot:
@@ -167,30 +173,34 @@ class Done:
                 self.slots[table[-1]] = []
                 how = f"slot 0 of block {table[-1]}, which was free"
             elif self.pool.references(table[-1]) > 1:
-                shared, own = table[-1], self.pool.allocate()
+                shared = table[-1]
+                own = self.pool.allocate()
                 self.pool.release(shared)
                 table = [*table[:-1], own]
                 self.slots[own] = [*self.slots[shared]]
                 how = f"slot {slot} of block {own}, a copy of block {shared}, which others hold, too: copy on write"
         except CacheFull:
             self.changed = []
-            self.told = f"append {name}: no block is free. Nothing changes."
+            self.message = f"append {name}: no block is free. Nothing changes."
             return
         self.slots[table[-1]].append(token)
-        self.tables[name], self.lengths[name], self.changed = table, length + 1, [table[-1]]
-        self.told = f"append {name}: token {length} goes to {how}."
+        self.tables[name] = table
+        self.lengths[name] = length + 1
+        self.changed = [table[-1]]
+        self.message = f"append {name}: token {length} goes to {how}."
 
     def fork(self, name: str, new: str) -> None:
-        """A new sequence with the same tokens, in the same blocks."""
+        """Begin a new sequence with the same tokens, in the same blocks."""
         for block in self.tables[name]:
             self.pool.share(block)
-        self.tables[new], self.lengths[new] = [*self.tables[name]], self.lengths[name]
+        self.tables[new] = [*self.tables[name]]
+        self.lengths[new] = self.lengths[name]
         self.changed = [*self.tables[name]]
-        shared = f"{_count(len(self.changed), 'block')} {'is' if len(self.changed) == 1 else 'are'} shared"
-        self.told = f"fork {name}: {new} has the same table, so {shared}. Nothing is copied."
+        shared = f"{_count_of(len(self.changed), 'block')} {'is' if len(self.changed) == 1 else 'are'} shared"
+        self.message = f"fork {name}: {new} has the same table, so {shared}. Nothing is copied."
 
     def free(self, name: str) -> None:
-        """A sequence ends."""
+        """End a sequence, and free the blocks that nobody else holds."""
         self.changed = self.tables.pop(name)
         del self.lengths[name]
         for block in self.changed:
@@ -198,51 +208,57 @@ class Done:
         gone = [block for block in self.changed if not self.pool.references(block)]
         for block in gone:
             self.slots[block] = []
-        kept = len(self.changed) - len(gone)
-        also = f" {_count(kept, 'block')} that others hold {'stays' if kept == 1 else 'stay'}." if kept else ""
-        self.told = f"free {name}: {_count(len(gone), 'block')} {'is' if len(gone) == 1 else 'are'} free again.{also}"
+        staying = len(self.changed) - len(gone)
+        also = (
+            f" {_count_of(staying, 'block')} that others hold {'stays' if staying == 1 else 'stay'}." if staying else ""
+        )
+        self.message = (
+            f"free {name}: {_count_of(len(gone), 'block')} {'is' if len(gone) == 1 else 'are'} free again.{also}"
+        )
 
 
-def done(calls: Sequence[Sequence[str]], n_blocks: int, block_size: int) -> Done:
-    """What calls lead to, as `PageTable` takes them. Raises ValueError for one that is not possible."""
-    found = Done(BlockPool(n_blocks), block_size, slots=[[] for _ in range(n_blocks)])
+def replay(calls: Sequence[Sequence[str]], n_blocks: int, block_size: int) -> PoolState:
+    """Return what calls lead to, given as `PageTable` takes them. Raises ValueError for one that is not possible."""
+    state = PoolState(BlockPool(n_blocks), block_size, slots=[[] for _ in range(n_blocks)])
     for call in calls:
         kind, names = (call[0], call[1:]) if call else ("", [])
         if (kind, len(names)) not in (("append", 1), ("fork", 2), ("free", 1)):
             raise ValueError(f"a call is {tuple(call)}: give ('append', name), ('fork', name, new) or ('free', name)")
         if any(len(name) != 1 or name not in NAMES for name in names):
             raise ValueError(f"a call is {tuple(call)}: names are a to {NAMES[-1]}")
-        if kind != "append" and names[0] not in found.tables:
+        if kind != "append" and names[0] not in state.tables:
             raise ValueError(f"a call is {tuple(call)}: there is no sequence {names[0]}")
-        if kind == "fork" and names[1] in found.tables:
+        if kind == "fork" and names[1] in state.tables:
             raise ValueError(f"a call is {tuple(call)}: there is a sequence {names[1]} already")
-        getattr(found, kind)(*names)
-    return found
+        getattr(state, kind)(*names)
+    return state
 
 
 # --- the picture ----------------------------------------------------------------------------------------------------
 
 
-def _draw(widget: PageTable, found: Done) -> Figure:
+def _draw(widget: PageTable, state: PoolState) -> Figure:
     from matplotlib.patches import Rectangle
 
-    cell, columns = 26, max(1, min(found.pool.n_blocks, 700 // (26 * found.block_size + 18)))
-    wide, rows = cell * found.block_size + 18, -(-found.pool.n_blocks // columns)
-    height = 44 + 76 * rows + 20 * len(found.tables) + 44
+    cell = 26
+    columns = max(1, min(state.pool.n_blocks, 700 // (26 * state.block_size + 18)))
+    wide = cell * state.block_size + 18
+    rows = -(-state.pool.n_blocks // columns)
+    height = 44 + 76 * rows + 20 * len(state.tables) + 44
     fig = new_figure(740, height)
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, 740), ylim=(height, 0))
     ax.axis("off")
     text: dict[str, Any] = {"va": "center", "parse_math": False}
-    ax.text(12, 18, f"{widget.title}: {widget._head(found)}", **(text | {"fontsize": 10, "fontweight": "bold"}))
-    for block in range(found.pool.n_blocks):
+    ax.text(12, 18, f"{widget.title}: {widget._head(state)}", **(text | {"fontsize": 10, "fontweight": "bold"}))
+    for block in range(state.pool.n_blocks):
         x, y = 12 + block % columns * wide, 44 + block // columns * 76
-        held = found.pool.references(block)
+        held = state.pool.references(block)
         ax.text(x, y + 8, f"block {block}", **(text | {"fontsize": 10, "fontweight": "bold"}))
-        owners = ",".join(name for name, table in found.tables.items() if block in table)
+        owners = ",".join(name for name, table in state.tables.items() if block in table)
         ax.text(x, y + 56, owners or "free", **(text | {"fontsize": 10}))
-        for slot in range(found.block_size):
-            token = found.slots[block][slot] if slot < len(found.slots[block]) else ""
+        for slot in range(state.block_size):
+            token = state.slots[block][slot] if slot < len(state.slots[block]) else ""
             look: dict[str, Any] = {"facecolor": palette.QUERY if token else "none"}
             edge: dict[str, Any] = {
                 "edgecolor": palette.QUERY if held else palette.INK,
@@ -256,8 +272,8 @@ def _draw(widget: PageTable, found: Done) -> Figure:
                 **(text | {"ha": "center", "fontsize": 10, "color": palette.ink_on(palette.QUERY)}),
             )
     y = 44 + 76 * rows + 8
-    for place, (name, table) in enumerate(found.tables.items()):
-        line = f"{name} → {', '.join(map(str, table))}   ({_count(found.lengths[name], 'token')})"
+    for place, (name, table) in enumerate(state.tables.items()):
+        line = f"{name} → {', '.join(map(str, table))}   ({_count_of(state.lengths[name], 'token')})"
         ax.text(12, y + 20 * place, line, **text)
-    ax.text(12, y + 20 * len(found.tables) + 8, found.told, **text)
+    ax.text(12, y + 20 * len(state.tables) + 8, state.message, **text)
     return fig

@@ -32,7 +32,7 @@ from course_utils.views.widgets.painter_verdict import (
     name_of,
     oddities,
     rows_measured,
-    tell_verdict,
+    verdict_lines,
 )
 
 if TYPE_CHECKING:
@@ -107,15 +107,7 @@ class MaskPainter(CourseWidget):
             _keys=keys,
             _catalogue=catalogue,
             _layout={
-                "cell": 56
-                if max(n, m) <= 4
-                else 48
-                if max(n, m) == 5
-                else 42
-                if max(n, m) <= 8
-                else 34
-                if max(n, m) <= 12
-                else 27,
+                "cell": _cell_size(max(n, m)),
                 "about": {name: ABOUT[name] for name in (*names, "painted")} | (RECTANGLE if n != m else {}),
             },
         )
@@ -198,11 +190,13 @@ class MaskPainter(CourseWidget):
 
         Marks: w a weight, b blocked, l blocked but not 0, n not a number, x no weight there.
         """
-        mask, weights = self.mask, self._measured.weights
+        mask = self.mask
+        weights = self._measured.weights
         rows = "".join("-" if may.any() else "e" for may in mask)
         if weights is None:
             return {"text": [""] * mask.size, "levels": [0] * mask.size, "marks": "x" * mask.size, "rows": rows}
-        texts, marks = [], []
+        texts = []
+        marks = []
         for may, weight in zip(mask.ravel(), weights.ravel(), strict=True):
             nothing = not may and weight == 0
             texts.append("–" if nothing else short(weight, SINGLE))
@@ -222,12 +216,13 @@ class MaskPainter(CourseWidget):
 
     def _lines(self):
         """The verdict, why, the rows that may attend to nothing, and what else the weights show."""
-        measured, mask = self._measured, self.mask
+        measured = self._measured
+        mask = self.mask
         queries, keys = _quoted(self._tokens), _quoted(self._keys)
         name = "the attention" if self._attention is tensors.attention else name_of(self._attention)
         lines = [f"no verdict: {name} has to be mended first", measured.problem]
         if not measured.problem:
-            lines = tell_verdict(measured, mask, queries, name)
+            lines = verdict_lines(measured, mask, queries, name)
         return [*lines, empty_rows(mask, measured.weights, queries), oddities(mask, measured, queries, keys)]
 
     def alone_state(self) -> dict[str, Any]:
@@ -252,10 +247,10 @@ class MaskPainter(CourseWidget):
                 for row, token in enumerate(self._tokens)
             ]
 
-        lines = [f"mask ({self._called()}): {n} queries (rows) × {m} keys (columns), ✓ may attend", head]
+        lines = [f"mask ({self._name_family()}): {n} queries (rows) × {m} keys (columns), ✓ may attend", head]
         lines += table(["✓" if may == "1" else "–" for may in self._mask])
         lines += ["weights under this mask", head, *table([text or "?" for text in texts])]
-        return "\n".join([*lines, *self._told()])
+        return "\n".join([*lines, *self._all_lines()])
 
     def alt(self) -> str:
         may = "; ".join(
@@ -263,16 +258,16 @@ class MaskPainter(CourseWidget):
             for token, row in zip(self._tokens[:8], self.mask, strict=False)
         )
         more = "; and so on" if len(self._tokens) > 8 else ""
-        said = " ".join(map(_sentence, self._told()))
-        return f"A mask ({self._called()}) beside the weights under it. May attend: {may}{more}. {said}"
+        verdict = " ".join(map(_sentence, self._all_lines()))
+        return f"A mask ({self._name_family()}) beside the weights under it. May attend: {may}{more}. {verdict}"
 
-    def _told(self):
-        """The lines of the verdict, after how far the goal is."""
+    def _all_lines(self):
+        """How far the goal is, then the lines of the verdict."""
         goal = {None: "", 0: "goal reached: this is the mask"}
         cells = f"goal: {self.to_go} cell{'s' if self.to_go != 1 else ''} to go"
         return [line for line in (goal.get(self.to_go, cells), *self._result["lines"]) if line]
 
-    def _called(self):
+    def _name_family(self):
         setting = SETTINGS.get(self.family)
         return f"{self.family}, {setting} {getattr(self, setting)}" if setting else self.family
 
@@ -284,12 +279,13 @@ class MaskPainter(CourseWidget):
         top = 40 + (7.5 * max(map(len, self._keys)) if turned else 16)
         gap = max(left + 24, 230 - m * cell)  # the first title has room before the second
         width = max(left + 2 * m * cell + gap + 16, 560)
-        lines = [part for line in self._told() for part in _wrapped(line, width - 30)]
+        lines = [part for line in self._all_lines() for part in _wrapped(line, width - 30)]
         height = top + n * cell + 20 + 19 * len(lines)
         fig = new_figure(width, height)
-        result, painted = self._result, ["m" if may == "1" else "b" for may in self._mask]
+        result = self._result
+        painted = ["m" if may == "1" else "b" for may in self._mask]
         for place, title, marks, texts, levels in (
-            (left, f"mask: {self._called()}", painted, ["✓"] * n * m, [0] * n * m),
+            (left, f"mask: {self._name_family()}", painted, ["✓"] * n * m, [0] * n * m),
             (left + m * cell + gap, "weights", result["marks"], result["text"], result["levels"]),
         ):
             box = (place / width, 1 - (top + n * cell) / height, m * cell / width, n * cell / height)
@@ -319,16 +315,24 @@ def _checked_sizes(tokens, keys):
     return len(tokens), len(keys)
 
 
+def _cell_size(count):
+    """CSS pixels of a cell where that many stand in a line."""
+    for most, pixels in ((4, 56), (5, 48), (8, 42), (12, 34)):
+        if count <= most:
+            return pixels
+    return 27
+
+
 def _checked_function(attention):
     if not callable(attention):
         raise ValueError(f"attention is {type(attention).__name__}: give a function attention(q, k, v, mask)")
     return attention
 
 
-def _checked_settings(given, catalogue, n, m):
-    """window, prefix and length, each within its range; what is not given gets a value that shows the family."""
+def _checked_settings(chosen, catalogue, n, m):
+    """Return window, prefix and length, each within its range; one that is not chosen shows its family well."""
     settings = {"window": min(3, m), "prefix": min(2, n), "length": max(1, m - 2)}
-    for name, value in given.items():
+    for name, value in chosen.items():
         if name not in settings:
             raise TypeError(f"MaskPainter takes no {name}")
         allowed = [entry["value"] for entry in catalogue if entry["setting"] == name] or [settings[name]]

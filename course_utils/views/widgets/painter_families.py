@@ -37,23 +37,23 @@ def families_of(n: int, m: int) -> list[Entry]:
 
     everything = f"torch.ones({n}, {m}, dtype=torch.bool)"
     lower_right = f"{everything}.tril({m - n if n != m else ''})"
-    found = [
+    entries = [
         entry("bidirectional", torch.ones(n, m, dtype=torch.bool), everything),
         entry("causal", masks.causal(n, m), lower_right),
     ]
     if n != m:
         upper_left = masks.causal(n, m, align="upper-left")
-        found.append(entry("causal, upper left", upper_left, f"{everything}.tril()"))
+        entries.append(entry("causal, upper left", upper_left, f"{everything}.tril()"))
     for window in range(1, m + 1):
         code = f"{lower_right}.triu({m - n - window + 1})"
-        found.append(entry("sliding window", masks.sliding_window(n, window, m), code, "window", window))
+        entries.append(entry("sliding window", masks.sliding_window(n, window, m), code, "window", window))
     for prefix in range(n + 1 if n == m else 0):
         code = f"{lower_right} | (torch.arange({m}) < {prefix})"
-        found.append(entry("prefix-LM", masks.prefix_lm(n, prefix), code, "prefix", prefix))
+        entries.append(entry("prefix-LM", masks.prefix_lm(n, prefix), code, "prefix", prefix))
     for length in range(m + 1):
         code = f"(torch.arange({m}) < {length}).expand({n}, {m})"
-        found.append(entry("padding", masks.padding([length], m), code, "length", length))
-    return found
+        entries.append(entry("padding", masks.padding([length], m), code, "length", length))
+    return entries
 
 
 def find_entry(catalogue: Sequence[Entry], family: str, settings: Mapping[str, int]) -> Entry:

@@ -1,4 +1,4 @@
-"""What the mask painter says of an attention under a mask: its weights, what leaks, and what only a wrong one shows."""
+"""What the mask painter says about an attention under a mask: weights, a leak, and what only a wrong one shows."""
 
 from __future__ import annotations
 
@@ -41,73 +41,78 @@ def measure(
     may = torch.from_numpy(mask)
     empty = ~may.any(dim=1, keepdim=True)
 
-    def ask(x, memory, values=None):
+    def call_with(x, memory, values=None):
         q, k, v = x @ projections[0], memory @ projections[1], memory @ projections[2]
         v = v if values is None else values
         return v, *_answer(attention, attention(q, k, v, may.clone()), len(q), *v.shape)
 
     def layer(x):  # NaN for a query without keys stays NaN whatever changes: that is no leak
-        output = ask(x, x)[1]
+        output = call_with(x, x)[1]
         return output.masked_fill(empty & output.isnan(), 0)
 
-    weights, follows = None, True
+    weights = None
+    follows = True
     try:
         with torch.no_grad(), silenced():  # a print would come a hundred times
-            v, output, weights = ask(x, memory)
+            v, output, weights = call_with(x, memory)
             if weights is None:
-                weights = _read_off(ask, x, memory)
+                weights = _weights_from_output(call_with, x, memory)
             else:
                 follows = torch.allclose(output.float(), weights.float() @ v, atol=1e-3, equal_nan=True)
             return Measured(_array(weights), follows, None if crossed else _worst_leak(layer, x, may))
     except Exception as error:  # anyone's code
-        return Measured(_array(weights), follows, None, _told(attention, error))
+        return Measured(_array(weights), follows, None, _describe_error(attention, error))
 
 
 def rows_measured(
-    attention: Callable[..., Any], inputs: tuple[Tensor, Tensor, Tensor], crossed: bool, tried: Sequence[np.ndarray]
+    attention: Callable[..., Any],
+    inputs: tuple[Tensor, Tensor, Tensor],
+    crossed: bool,
+    masks_to_match: Sequence[np.ndarray],
 ) -> list[dict[str, Any]] | None:
-    """For each row that a mask can have, the attention under a mask of such rows alone, to be put together by the page.
+    """Measure, for each row that a mask can have, the attention under a mask of such rows; the page combines them.
 
-    A list of 2^m; a row's place counts its keys as bits, the last one as 1: {"weights": (n, m) or None, "follows": n
-    booleans, "changes": (n, n) or None}, where changes[i][j] is how far output i moves when token j changes.
-    tried: masks (n, m) under which the weights have to be those of their rows. None where one of them has others, or
-    where the attention fails.
+    Return a list of 2^m; a row's place counts its keys as bits, the last one as 1: {"weights": (n, m) or None,
+    "follows": n booleans, "changes": (n, n) or None}, where changes[i][j] is how far output i moves when token j
+    changes. masks_to_match: masks (n, m) whose weights have to be those of their rows. Return None if one of them has
+    others, or if the attention fails.
     """
     x, memory, projections = inputs
-    m, found = len(memory), []
+    m = len(memory)
+    rows = []
     for place in range(2**m):
         row = torch.tensor([place >> key & 1 for key in reversed(range(m))]).bool()  # (m,)
         try:
             with torch.no_grad(), silenced():
-                found.append(_row_measured(attention, x, memory, projections, row, crossed))
+                rows.append(_row_measured(attention, x, memory, projections, row, crossed))
         except Exception:  # anyone's code; a page says then that it needs Python
             return None
-    for mask in tried:
+    for mask in masks_to_match:
         weights = measure(attention, inputs, mask, True).weights
-        theirs = [found[int(place)]["weights"] for place in mask @ 2 ** np.arange(m)[::-1]]
-        if weights is not None and None not in theirs:
-            alone = np.array([each[query] for query, each in enumerate(theirs)], dtype=float)
-            if not np.allclose(alone, weights, equal_nan=True):
+        of_its_rows = [rows[int(place)]["weights"] for place in mask @ 2 ** np.arange(m)[::-1]]
+        if weights is not None and None not in of_its_rows:
+            combined = np.array([each[query] for query, each in enumerate(of_its_rows)], dtype=float)
+            if not np.allclose(combined, weights, equal_nan=True):
                 return None
-    return found
+    return rows
 
 
 def _row_measured(attention, x, memory, projections, row, crossed):
     may = row.expand(len(x), -1).clone()  # (n, m)
 
-    def ask(x, memory, values=None):
+    def call_with(x, memory, values=None):
         q, k, v = x @ projections[0], memory @ projections[1], memory @ projections[2]
         v = v if values is None else values
         return v, *_answer(attention, attention(q, k, v, may.clone()), len(q), *v.shape)
 
     def layer(x):
-        output = ask(x, x)[1]
+        output = call_with(x, x)[1]
         return output if row.any() else output.masked_fill(output.isnan(), 0)
 
-    v, output, weights = ask(x, memory)
+    v, output, weights = call_with(x, memory)
     follows = [True] * len(x)
     if weights is None:
-        weights = _read_off(ask, x, memory)
+        weights = _weights_from_output(call_with, x, memory)
     else:
         blend = weights.float() @ v
         follows = [
@@ -136,10 +141,10 @@ def _worst_leak(layer, x, mask):
     return leak if past.i is None else past
 
 
-def _read_off(ask, x, memory):
+def _weights_from_output(call_with, x, memory):
     """The weights of an attention that returns its output alone: its output where the values are the identity."""
     try:
-        return ask(x, memory, torch.eye(len(memory)))[1]
+        return call_with(x, memory, torch.eye(len(memory)))[1]
     except Exception:  # it may want d_v = d_k; then there are no weights to show
         return None
 
@@ -167,20 +172,20 @@ def _answer(attention, returned, n, m, d_v):
     return parts
 
 
-def _told(attention, error):
+def _describe_error(attention, error):
     """What went wrong, in one line of at most LONGEST_PROBLEM characters."""
     name = name_of(attention)
     if isinstance(error, NotImplementedError):
-        told = f"{name} is not written yet"
+        message = f"{name} is not written yet"
     elif isinstance(error, _NotAttention):
-        told = f"{name} {error}"
+        message = f"{name} {error}"
     elif isinstance(error, masks.NotFinite):
-        told = f"{name} gives NaN or infinity to a query that has keys: mend that first, then a leak can be measured"
+        message = f"{name} gives NaN or infinity to a query that has keys: mend that first, then a leak can be measured"
     elif isinstance(error, masks.NotSteady):
-        told = f"{name} gives two answers to one input: is there dropout in it, or does it remember something?"
+        message = f"{name} gives two answers to one input: is there dropout in it, or does it remember something?"
     else:
-        told = f"{name} raised {type(error).__name__}: {' '.join(str(error).split())}"
-    return told if len(told) <= LONGEST_PROBLEM else told[: LONGEST_PROBLEM - 1] + "…"
+        message = f"{name} raised {type(error).__name__}: {' '.join(str(error).split())}"
+    return message if len(message) <= LONGEST_PROBLEM else message[: LONGEST_PROBLEM - 1] + "…"
 
 
 def all_finite(weights: np.ndarray | None) -> bool:
@@ -192,7 +197,7 @@ def opened_ahead(cells: int) -> str:
     return f"The mask opens {counted} above the diagonal: a leak in a causal model, no harm in an encoder."
 
 
-def tell_verdict(measured: Measured, mask: Any, queries: Sequence[str], name: str) -> list[str]:
+def verdict_lines(measured: Measured, mask: Any, queries: Sequence[str], name: str) -> list[str]:
     leak = measured.leak
     if leak is None:
         return [
@@ -208,34 +213,37 @@ def tell_verdict(measured: Measured, mask: Any, queries: Sequence[str], name: st
             cells = f"{ahead} cell{'s' if ahead > 1 else ''}"
             return [clean, f"Yet the mask opens {cells} above the diagonal. Does {name} use the mask?"]
         return [clean, "The mask blocks every cell above the diagonal."]
-    first, later = queries[leak.i], queries[leak.j]
+    first = queries[leak.i]
+    later = queries[leak.j]
     moves = "changes" if np.isfinite(leak.amount) else "becomes NaN or infinite"
-    told = f"the output of {first} {moves} when {later} changes"
+    finding = f"the output of {first} {moves} when {later} changes"
     if mask[leak.i, leak.j]:
-        return [f"looks ahead: {told}", opened_ahead(ahead)]
-    return [f"leak: {told}", f"The mask blocks {later} for {first}: it is {name} that lets it through."]
+        return [f"looks ahead: {finding}", opened_ahead(ahead)]
+    return [f"leak: {finding}", f"The mask blocks {later} for {first}: it is {name} that lets it through."]
 
 
 def empty_rows(mask: np.ndarray, weights: np.ndarray | None, queries: Sequence[str]) -> str:
     empty = [row for row, may in enumerate(mask) if not may.any()]
     if not empty:
         return "Every query may attend to at least one key."
-    told, whose = " and ".join(queries[row] for row in empty), "its weights" if len(empty) == 1 else "their weights"
+    subject = " and ".join(queries[row] for row in empty)
     if len(empty) > 2:
-        told = f"{queries[empty[0]]}, {queries[empty[1]]} and {len(empty) - 2} more"
-    told += " may attend to nothing"
+        subject = f"{queries[empty[0]]}, {queries[empty[1]]} and {len(empty) - 2} more"
+    claim = f"{subject} may attend to nothing"
     if weights is None:
-        return told + "."
-    theirs, share = weights[empty], 1 / mask.shape[1]
+        return f"{claim}."
+    whose = "its weights" if len(empty) == 1 else "their weights"
+    theirs = weights[empty]
+    share = 1 / mask.shape[1]
     if np.isnan(theirs).all():
-        return f"{told}: {whose} are NaN."
+        return f"{claim}: {whose} are NaN."
     if not np.isfinite(theirs).all():
-        return f"{told}: some of {whose} are NaN or infinite."
+        return f"{claim}: some of {whose} are NaN or infinite."
     if not theirs.any():
-        return f"{told}: {whose} are 0."
+        return f"{claim}: {whose} are 0."
     if np.allclose(theirs, share, atol=1e-4):
-        return f"{told}: {whose} are {short(share, SINGLE)} each, as a finite fill gives."
-    return f"{told}: {whose} are not 0."
+        return f"{claim}: {whose} are {short(share, SINGLE)} each, as a finite fill gives."
+    return f"{claim}: {whose} are not 0."
 
 
 def oddities(mask: np.ndarray, measured: Measured, queries: Sequence[str], keys: Sequence[str]) -> str:
@@ -243,17 +251,18 @@ def oddities(mask: np.ndarray, measured: Measured, queries: Sequence[str], keys:
     weights = measured.weights
     if weights is None:
         return "" if measured.problem else "No weights were returned to show."
-    told, full = [], mask.any(axis=1)
+    sentences = []
+    full = mask.any(axis=1)
     through = int((~mask[full] & (weights[full] != 0)).sum())
     if through:
-        told.append(f"{through} blocked cell{'s have' if through > 1 else ' has'} a weight.")
+        sentences.append(f"{through} blocked cell{'s have' if through > 1 else ' has'} a weight.")
     sums = weights.sum(axis=1)
     off = [row for row in np.flatnonzero(full).tolist() if abs(sums[row] - 1) > 1e-3 or np.isnan(sums[row])]
     if off:
-        told.append(f"The weights of {queries[off[0]]} sum to {short(sums[off[0]], SINGLE)}, not 1.")
+        sentences.append(f"The weights of {queries[off[0]]} sum to {short(sums[off[0]], SINGLE)}, not 1.")
     if not measured.follows:
-        told.append("The output is not weights · v.")
-    return " ".join(told)
+        sentences.append("The output is not weights · v.")
+    return " ".join(sentences)
 
 
 def name_of(attention: Callable[..., Any]) -> str:

@@ -20,7 +20,8 @@ from course_utils.views.shared.base import CourseWidget, InGallery, script, styl
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_LINE, _WIDE = 19, 88  # pixels a line, characters
+_LINE = 19  # the height of a line of the picture, in pixels
+_WIDE = 88  # characters in a line
 _ALONE = 10  # so many problems a page without a kernel has
 
 
@@ -38,9 +39,10 @@ class Practice(CourseWidget):
     """
 
     in_gallery = InGallery(
-        5, "Work with a pencil", told="Solve a problem in steps, and see at which step you first went wrong."
+        5, "Work with a pencil", summary="Solve a problem in steps, and see at which step you first went wrong."
     )
-    plays, minutes = False, 3
+    plays = False
+    minutes = 3
 
     _esm = script("practice.js")
     _css = style("practice.css")
@@ -69,7 +71,7 @@ class Practice(CourseWidget):
     @property
     def marks(self) -> tuple[Mark, ...]:
         """A mark for each step; what cannot be read counts as empty."""
-        return self._problem.judge(self._read()[0])
+        return self._problem.judge(self._read_entries()[0])
 
     @traitlets.validate("number")
     def _number_exists(self, proposal):
@@ -99,7 +101,7 @@ class Practice(CourseWidget):
     def alone_state(self) -> dict[str, Any]:
         others = [number for number in range(1, _ALONE + 1) if number != self.number]
         problems = [problem(self.kind, number) for number in sorted([self.number, *others[: _ALONE - 1]])]
-        return {"_alone": {"problems": [{"number": each.number, **_worked(each)} for each in problems]}}
+        return {"_alone": {"problems": [{"number": each.number, **_problem_with_answers(each)} for each in problems]}}
 
     def as_text(self) -> str:
         lines = [f"{self.kind}, number {self.number}", "", *self._problem.told.splitlines(), ""]
@@ -122,14 +124,15 @@ class Practice(CourseWidget):
         return fig
 
     def _pose(self):
-        self._posed = _posed(self._problem)
+        self._posed = _problem_state(self._problem)
         self.shown = False
         self.entries = [""] * len(self._problem.steps)
         self._judge()
 
-    def _read(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    def _read_entries(self) -> tuple[Mapping[str, Any], Mapping[str, str]]:
         """What is written, as numbers by step, and why the rest cannot be read."""
-        numbers, unread = {}, {}
+        numbers = {}
+        unread = {}
         for step, text in zip(self._problem.steps, self.entries, strict=True):
             try:
                 value = read_entry(text)
@@ -141,14 +144,15 @@ class Practice(CourseWidget):
         return numbers, unread
 
     def _judge(self):
-        numbers, unread = self._read()
-        marks, judged = self._problem.judge(numbers), []
+        numbers, unread = self._read_entries()
+        marks = self._problem.judge(numbers)
+        judged = []
         for mark in marks:
             if mark.step in unread:
                 judged.append({"status": "unread", "sign": "?", "said": unread[mark.step]})
             else:
-                said = "" if mark.status == "empty" else str(mark).partition(": ")[2]
-                judged.append({"status": mark.status, "sign": SIGNS[mark.status].replace("·", ""), "said": said})
+                comment = "" if mark.status == "empty" else str(mark).partition(": ")[2]
+                judged.append({"status": mark.status, "sign": SIGNS[mark.status].replace("·", ""), "said": comment})
         wrong = next((mark.step for mark in marks if mark.status == "wrong"), None)
         done = sum(mark.status in ("right", "follows") for mark in marks)
         if wrong is not None:
@@ -157,13 +161,13 @@ class Practice(CourseWidget):
             self._summary = "All steps are right."
         else:
             empty = sum(judge["status"] == "empty" for judge in judged)
-            left = f"; {empty} {'field is' if empty == 1 else 'fields are'} empty" if empty else ""
-            self._summary = f"{done} of {len(marks)} steps are right{left}." if done else ""
+            open_fields = f"; {empty} {'field is' if empty == 1 else 'fields are'} empty" if empty else ""
+            self._summary = f"{done} of {len(marks)} steps are right{open_fields}." if done else ""
         self._judged = judged
 
 
-def _posed(posed: Problem) -> dict[str, Any]:
-    """What the page shows of a problem."""
+def _problem_state(posed: Problem) -> dict[str, Any]:
+    """Return what the page shows of a problem."""
     right = posed.solution()
     steps = [
         {
@@ -177,23 +181,25 @@ def _posed(posed: Problem) -> dict[str, Any]:
     return {"told": posed.told, "steps": steps}
 
 
-def _worked(posed: Problem) -> dict[str, Any]:
-    """The same with all that the page judges by: right values, known slips, and the right values after each slip."""
-    page, right, rounded = _posed(posed), posed.solution(), posed.worked()
+def _problem_with_answers(posed: Problem) -> dict[str, Any]:
+    """Return the same with what the page judges by: right values, known slips, and what is right after each slip."""
+    page = _problem_state(posed)
+    right = posed.solution()
+    rounded = posed.worked()
     slips = posed.known_slips()
-    for shown, step in zip(page["steps"], posed.steps, strict=True):
+    for entry, step in zip(page["steps"], posed.steps, strict=True):
         name = step.name
-        shown |= {"count": step.count, "dims": list(right[name].shape), "slips": []}
-        shown["right_ways"] = [_figures(values[name]) for values in (right, rounded)]
+        entry |= {"count": step.count, "dims": list(right[name].shape), "slips": []}
+        entry["right_ways"] = [_rounded(values[name]) for values in (right, rounded)]
         for slip in (slip for of, slip in slips if of is step):
             taken = posed.worked({name: slip}), posed.worked({name: slip}, decimals=None)
             later = [each.name for each in posed.steps[posed.steps.index(step) + 1 :]]
-            then = {each: [_figures(values[each]) for values in taken] for each in later}
-            found = [_figures(values[name]) for values in taken]
-            shown["slips"].append({"said": slip.said, "values": found, "then": then})
+            then = {each: [_rounded(values[each]) for values in taken] for each in later}
+            values_here = [_rounded(values[name]) for values in taken]
+            entry["slips"].append({"said": slip.said, "values": values_here, "then": then})
     return page
 
 
-def _figures(values: np.ndarray) -> Any:
-    """Numbers to six significant figures, more than a pencil writes, as nested lists."""
+def _rounded(values: np.ndarray) -> Any:
+    """Return numbers with six significant figures, more than a pencil writes, as nested lists."""
     return np.array([float(f"{value:.6g}") for value in values.ravel()]).reshape(values.shape).tolist()

@@ -68,7 +68,9 @@ class QueryPlane(CourseWidget):
         if attention is not None and not callable(attention):
             raise ValueError(f"attention is {type(attention).__name__}: give a function attention(q, k, v)")
         start = _pair("query", query)
-        self.names, self._attention, self._kind = labels, attention, kind_of(keys)
+        self.names = labels
+        self._attention = attention
+        self._kind = kind_of(keys)
         plane = plane_of_queries(start, self._keys, labels)
         self._most = _BEYOND * plane["reach"]
         scene = {
@@ -86,7 +88,7 @@ class QueryPlane(CourseWidget):
     @property
     def weights(self) -> np.ndarray:
         """softmax(keys · query / √2): (m,) float64."""
-        return self._at(self.query)[1]
+        return self._attend(self.query)[1]
 
     @property
     def output(self) -> np.ndarray:
@@ -119,10 +121,10 @@ class QueryPlane(CourseWidget):
             "query": change.new,
             "output": sent(output),
             "weights": sent(weights),
-            "told": self._compared(output, weights),
+            "told": self._compare(output, weights),
         }
 
-    def _compared(self, output, weights):
+    def _compare(self, output, weights):
         assert self._attention is not None  # or nothing would have been returned
         name = name_of(self._attention)
         near: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
@@ -133,46 +135,46 @@ class QueryPlane(CourseWidget):
                 f"the arithmetic gives {short(self.weights[m])}."
             )
         if not np.allclose(output, self.output, **near):
-            return (
-                f"{name} differs: its weights are right, but its output is {_shown(output)}, not {_shown(self.output)}."
-            )
+            pairs = f"{_format_pair(output)}, not {_format_pair(self.output)}"
+            return f"{name} differs: its weights are right, but its output is {pairs}."
         return f"{name} agrees with the arithmetic for this query."
 
-    def _at(self, query):
+    def _attend(self, query):
         scores = self._keys @ np.array(query) / math.sqrt(2)
         powers = np.exp(scores - scores.max())
         return scores, powers / powers.sum()
 
     def as_text(self) -> str:
-        scores, weights = self._at(self.query)
+        scores, weights = self._attend(self.query)
         width = max(3, *map(len, self.names))
         lines = [
-            f"query {_shown(self.query)}, length {short(math.hypot(*self.query))}",
+            f"query {_format_pair(self.query)}, length {short(math.hypot(*self.query))}",
             f"{'key':{width}}  q·k/√2  weight",
         ]
         for name, score, weight in zip(self.names, scores, weights, strict=True):
             lines.append(f"{name:{width}}  {short(score):>6}  {short(weight):>6}")
-        lines.append(f"output {_shown(self.output)}")
+        lines.append(f"output {_format_pair(self.output)}")
         return "\n".join(lines + ([self.verdict] if self.verdict else []))
 
     def alt(self) -> str:
         weights = ", ".join(f"{name} {short(weight)}" for name, weight in zip(self.names, self.weights, strict=True))
-        said = f" {self.verdict}" if self.verdict else ""
+        verdict = f" {self.verdict}" if self.verdict else ""
         return (
-            f"Left, the query {_shown(self.query)} as an arrow among {len(self.names)} keys. Middle, its weights: "
-            f"{weights}. Right, the values, and the output at {_shown(self.output)} within their hull; a dashed path "
-            f"leads from their mean, where a query of length 0 puts it, to where a long one would.{said}"
+            f"Left, the query {_format_pair(self.query)} as an arrow among {len(self.names)} keys. Middle, its "
+            f"weights: {weights}. Right, the values, and the output at {_format_pair(self.output)} within their hull; "
+            f"a dashed path leads from their mean, where a query of length 0 puts it, to where a long one would."
+            f"{verdict}"
         )
 
     def figure(self) -> Figure:
-        scores, weights = self._at(self.query)
+        scores, weights = self._attend(self.query)
         lengths = np.linspace(0, 1, 41) ** 2 * self._most
         direction = np.array(self.query) / (math.hypot(*self.query) or 1)
-        path = [self._at(length * direction)[1] @ self._values for length in lengths]
+        path = [self._attend(length * direction)[1] @ self._values for length in lengths]
         return draw(self._scene, self.query, scores, weights, self.output, path)
 
 
-def _shown(pair):
+def _format_pair(pair):
     return f"({short(pair[0])}, {short(pair[1])})"
 
 

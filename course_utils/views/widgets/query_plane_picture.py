@@ -1,7 +1,8 @@
-"""The planes of a query and of an output: where numbers and labels stand, for the page and for the stored picture."""
+"""The planes of a query and of an output: the places of numbers and labels, for the page and the stored picture."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ def plane_of_queries(query: Sequence[float], keys: np.ndarray, names: list[str])
     middle = SIDE / 2
     axes = [(0, middle - 2, SIDE, middle + 2), (middle - 2, 0, middle + 2, SIDE)]
     points = [place(plane, key) for key in keys]
-    labels = _labelled(points, names, (middle, middle), axes + _numbered(plane, [ticks, ticks]))
+    labels = _place_labels(points, names, (middle, middle), axes + _number_boxes(plane, [ticks, ticks]))
     return plane | {"ticks": [ticks, ticks], "labels": labels}
 
 
@@ -48,7 +49,7 @@ def plane_of_values(values: np.ndarray, names: list[str]) -> dict[str, Any]:
         ends = (first + i for i in range(9) if (first + i) * step < plane["low"][axis] + 1.38 * span)
         ticks.append([[i * step, number(i * step)] for i in ends])
     points = [place(plane, value) for value in values]
-    labels = _labelled(points, names, place(plane, values.mean(axis=0)), _numbered(plane, ticks))
+    labels = _place_labels(points, names, place(plane, values.mean(axis=0)), _number_boxes(plane, ticks))
     return plane | {"ticks": ticks, "labels": labels, "hull": _hull(points)}
 
 
@@ -66,7 +67,7 @@ def _nice(size, up=False):
     return next(float(f * power) for f in (5, 2, 1) if f * power <= size * (1 + 1e-9))
 
 
-def _numbered(plane, ticks):
+def _number_boxes(plane, ticks):
     """The boxes of the numbers along the lower and the left edge: (left, top, right, bottom)."""
     below = [(place(plane, (value, 0))[0], len(text) * _LETTER / 2) for value, text in ticks[0]]
     beside = [(place(plane, (0, value))[1], len(text) * _LETTER) for value, text in ticks[1]]
@@ -75,7 +76,7 @@ def _numbered(plane, ticks):
     ]
 
 
-def _labelled(points, names, centre, taken):
+def _place_labels(points, names, centre, taken):
     """For each label [left, baseline]: outside its point, as seen from the centre, on no other and on nothing taken."""
     taken = list(taken)
     spots = []
@@ -84,20 +85,17 @@ def _labelled(points, names, centre, taken):
         width = min(len(name), 14) * _LETTER
         away = math.atan2(y - centre[1], x - centre[0]) if (x, y) != tuple(centre) else -math.pi / 2
         options: list[tuple[float, int, tuple[float, float, float, float]]] = []
-        for turn, far in [(t, f) for f in (14, 26, 40) for t in (0, 0.6, -0.6, 1.2, -1.2, 2, -2, math.pi)]:
+        for far, turn in itertools.product((14, 26, 40), (0, 0.6, -0.6, 1.2, -1.2, 2, -2, math.pi)):
             ox, oy = x + far * math.cos(away + turn), y + far * math.sin(away + turn)
             across = math.cos(away + turn)
             left = ox - width if across < -0.4 else ox if across > 0.4 else ox - width / 2
             left = min(max(left, _RIM), SIDE - width - _RIM)
             top = min(max(oy - _LINE / 2, _RIM), SIDE - _LINE - _RIM)
             box = (left, top, left + width, top + _LINE)
+            # the overlap with other boxes, and as much as 60 square pixels for each point that the box hides or touches
             bad = sum(_overlap(box, other) for other in taken)
-            bad += sum(
-                60
-                for rim, near in ((2, [(x, y)]), (7, others))
-                for px, py in near
-                if box[0] - rim < px < box[2] + rim and box[1] - rim < py < box[3] + rim
-            )
+            bad += 60 * _holds(box, (x, y), rim=2)
+            bad += sum(60 * _holds(box, other, rim=7) for other in others)
             options.append((round(bad, 3), len(options), box))
         box = min(options)[2]
         taken.append(box)
@@ -108,6 +106,12 @@ def _labelled(points, names, centre, taken):
 def _overlap(a, b):
     across, down = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     return across * down if across > 0 and down > 0 else 0
+
+
+def _holds(box, point, rim):
+    """Whether a point lies in a box or within `rim` of it."""
+    x, y = point
+    return box[0] - rim < x < box[2] + rim and box[1] - rim < y < box[3] + rim
 
 
 def _hull(points):
@@ -131,7 +135,9 @@ def _turn(a, b, c):
 
 # ---- the stored picture
 
-_GAP, _TOP, _BARS = 26, 34, 250
+_GAP = 26
+_TOP = 34
+_BARS = 250
 
 
 def draw(
@@ -198,8 +204,8 @@ def _draw_queries(ax, left, scene, query):
                     arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 0, "shrinkB": 0,
                                 "mutation_scale": tip})  # fmt: skip
     _draw_labels(ax, left, plane, scene["names"])
-    said = f"query ({short(query[0])}, {short(query[1])}), length {short(math.hypot(*query))}"
-    ax.text(left + SIDE, 17, said, ha="right", va="center")
+    caption = f"query ({short(query[0])}, {short(query[1])}), length {short(math.hypot(*query))}"
+    ax.text(left + SIDE, 17, caption, ha="right", va="center")
 
 
 def _draw_bars(ax, left, names, scores, weights):
@@ -234,5 +240,5 @@ def _draw_values(ax, left, scene, weights, output, path):
     ax.plot(*steps.T, color=palette.OUTPUT, linewidth=1.4, linestyle=(0, (3, 2)))
     ax.plot([x], [y], "o", color=palette.OUTPUT, markersize=10)
     _draw_labels(ax, left, plane, scene["names"])
-    said = f"output ({short(output[0])}, {short(output[1])})"
-    ax.text(left + SIDE, 17, said, ha="right", va="center")
+    caption = f"output ({short(output[0])}, {short(output[1])})"
+    ax.text(left + SIDE, 17, caption, ha="right", va="center")

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 class Quiz(CourseWidget):
     """Multiple choice, one choice a question; each choice says why it is right or wrong.
 
-    questions: list of {"question": str, "choices": [{"text": str, "right": bool, "why": str}, …]}; a choice that does
-    not say is wrong. Text between backticks is set as code. `.answers` holds the chosen position per question, or None;
+    questions: list of {"question": str, "choices": [{"text": str, "right": bool, "why": str}, …]}; a choice without
+    "right" is wrong. Text between backticks is set as code. `.answers` holds the chosen position per question, or None;
     it can be set. `.score` counts the right ones.
     Raises ValueError when a question has fewer than two choices, no right one, or a choice without text or why.
     """
 
     in_gallery = InGallery(
-        6, "Questions from memory", told="Answer the questions of a day; each choice says why it is right or wrong."
+        6, "Questions from memory", summary="Answer the questions of a day; each choice says why it is right or wrong."
     )
-    plays, minutes = False, 8
+    plays = False
+    minutes = 8
 
     _esm = script("quiz.js")
     _css = style("quiz.css")
@@ -42,7 +43,7 @@ class Quiz(CourseWidget):
         total = len(questions)
         super().__init__(
             _questions=questions,
-            _scores=[_verdict(right, total) for right in range(total + 1)],
+            _scores=[_describe_score(right, total) for right in range(total + 1)],
             answers=[None] * total,
         )
 
@@ -81,8 +82,8 @@ class Quiz(CourseWidget):
     def figure(self) -> Figure:
         lines = []
         for number, question in enumerate(self._questions, 1):
-            asked = textwrap.wrap(f"{number}. {question['question']}", 88, subsequent_indent="    ")
-            lines += [(line, "bold") for line in asked]
+            question_lines = textwrap.wrap(f"{number}. {question['question']}", 88, subsequent_indent="    ")
+            lines += [(line, "bold") for line in question_lines]
             for i, choice in enumerate(question["choices"]):
                 text = textwrap.wrap(
                     f"{_letter(i)}) {choice['text']}", 88, initial_indent="    ", subsequent_indent="        "
@@ -102,18 +103,19 @@ class Quiz(CourseWidget):
 def _checked(questions):
     if isinstance(questions, (str, dict)) or not list(questions):
         raise ValueError('questions is empty or not a list: give a list of {"question": …, "choices": […]}')
-    return [_question(number, question) for number, question in enumerate(questions, 1)]
+    return [_checked_question(number, question) for number, question in enumerate(questions, 1)]
 
 
-def _question(number, question):
+def _checked_question(number, question):
     where = f"question {number}"
-    text, choices = _text(question, "question", where), question.get("choices")
+    text = _checked_text(question, "question", where)
+    choices = question.get("choices")
     if not isinstance(choices, (list, tuple)) or len(choices) < 2:
         raise ValueError(f"{where} has fewer than two choices")
     checked = []
     for i, choice in enumerate(choices):
         place = f"{where}, choice {_letter(i)}"
-        checked.append({"text": _text(choice, "text", place), "why": _text(choice, "why", place)})
+        checked.append({"text": _checked_text(choice, "text", place), "why": _checked_text(choice, "why", place)})
         if not isinstance(right := choice.get("right", False), bool):
             raise ValueError(f'{place}: "right" has to be True or False')
         checked[-1]["right"] = right
@@ -123,7 +125,7 @@ def _question(number, question):
     return {"number": f"{number}", "question": text, "choices": checked}
 
 
-def _text(holder, key, where):
+def _checked_text(holder, key, where):
     value = holder.get(key) if isinstance(holder, dict) else None
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f'{where} has no "{key}"')
@@ -134,7 +136,7 @@ def _letter(position):
     return chr(ord("a") + position)
 
 
-def _verdict(right, total):
+def _describe_score(right, total):
     if right == total:
         return f"{right} of {total} right: all of them."
     return f"{right} of {total} right. Choose again wherever you like: each answer says why."

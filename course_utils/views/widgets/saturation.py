@@ -45,7 +45,8 @@ class _PowerOfTwo(traitlets.TraitType):
 
     def __init__(self, allowed, default, instead):
         super().__init__(default)
-        self.allowed, self.instead = allowed, instead
+        self.allowed = allowed
+        self.instead = instead
 
     def validate(self, obj, value):
         number = whole(str(self.name), value)
@@ -141,9 +142,11 @@ class SaturationExplorer(CourseWidget):
 
     def alt(self) -> str:
         (draw, raw, scaled, _), *_ = self._readouts()
-        count, falling = "two", "entropy falls"
+        count = "two"
+        falling = "entropy falls"
         if self.trace:
-            count, falling = "three", "entropy and the trace of the Jacobian fall"
+            count = "three"
+            falling = "entropy and the trace of the Jacobian fall"
         on = "with" if self.scaled else "without"
         return (
             f"Softmax weights of {self.n_keys} keys at d_k = {self.d_k}, one draw {on} the scale: the largest is "
@@ -157,7 +160,8 @@ class SaturationExplorer(CourseWidget):
         fig = new_figure(860, 300)
         bars, *axes = fig.subplots(1, 1 + count, width_ratios=(2.9, *[3 / count] * count))
         self._draw_bars(bars)
-        size, step = _SIZES.index(self.n_keys), _STEPS.index(self.d_k)
+        size = _SIZES.index(self.n_keys)
+        step = _STEPS.index(self.d_k)
         for ax, name, (draw, *_, most), measure in zip(axes, _MEASURES, self._readouts(), range(3), strict=False):
             for on, colour, label in ((0, palette.WRONG, "no scale"), (1, palette.WEIGHT, "scaled")):
                 curve = _means()[on, size, :, measure]
@@ -182,7 +186,8 @@ class SaturationExplorer(CourseWidget):
         return fig
 
     def _draw_bars(self, ax):
-        names, weights = range(1, self.n_keys + 1), self.weights
+        names = range(1, self.n_keys + 1)
+        weights = self.weights
         drawn = ax.bar(names, weights, color=palette.WEIGHT if self.scaled else palette.WRONG, width=0.72)
         if self.n_keys <= 8:
             ax.bar_label(drawn, [f"{weight:.2f}" for weight in weights], fontsize=10, padding=2)
@@ -213,11 +218,11 @@ def _draw(seed):
 @functools.cache
 def _means():
     """Mean largest weight, entropy and trace, (2, sizes, steps, 3): first without, then with the scale."""
-    return np.array(_stored()["means"])
+    return np.array(_stored_means()["means"])
 
 
 def _note():
-    stored = _stored()
+    stored = _stored_means()
     return f"Means over {stored['samples']:,} draws; their standard errors are at most {stored['worst_error']:.3f}."
 
 
@@ -225,7 +230,7 @@ def _note():
 
 
 @functools.cache
-def _stored():
+def _stored_means():
     return json.loads(_STORE.read_text(encoding="utf-8"))
 
 
@@ -245,7 +250,7 @@ def measure_means(samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def _estimates(rng):
     """One block's means and standard errors: (2, 2, sizes, steps, 3), values and errors first."""
     normals = torch.from_numpy(rng.standard_normal((_BLOCK, _SIZES[-1])))
-    found = np.empty((2, 2, len(_SIZES), len(_STEPS), 3))
+    estimates = np.empty((2, 2, len(_SIZES), len(_STEPS), 3))
     for step, d_k in enumerate(_STEPS):
         norms = torch.from_numpy(np.sqrt(rng.chisquare(d_k, (_BLOCK, 1))))
         for on, scale in enumerate((1.0, 1 / math.sqrt(d_k))):
@@ -253,8 +258,8 @@ def _estimates(rng):
             for size, n_keys in enumerate(_SIZES):
                 weights = softmax(scores.view(_BLOCK, -1, n_keys))  # (block, 32 / n_keys, n_keys)
                 measures = weights.amax(dim=-1), entropy(weights), jacobian_trace(weights)
-                found[:, on, size, step] = np.transpose([mean_estimate(each.mean(dim=1)) for each in measures])
-    return found
+                estimates[:, on, size, step] = np.transpose([mean_estimate(each.mean(dim=1)) for each in measures])
+    return estimates
 
 
 def _store(samples=2**20):

@@ -24,7 +24,8 @@ from course_utils.views.shared.number_text import short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_WORDS, _MOST_DRAFTED = 8, 8
+_MOST_WORDS = 8
+_MOST_DRAFTED = 8
 _LAST_SEED = 999_999
 _STOPS = 20  # of the slider that moves q towards p
 
@@ -39,7 +40,7 @@ class Coin(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What comes of a round. drafted: every token. coins: of those that were looked at. source: "p" or "remainder",
+    """The result of a round. drafted: every token. coins: of those that were looked at. source: "p" or "remainder",
     which the last token was drawn from with `last_coin`. tokens: what the round gives, 1 to γ + 1 of them."""
 
     drafted: tuple[int, ...]
@@ -80,7 +81,8 @@ class SpeculativeStepper(CourseWidget):
     def __init__(
         self, p: Numbers, q: Numbers, drafted: Sequence[int], coins: Sequence[float], words: Sequence[str] | None = None
     ):
-        target, draft = _distribution("p", p), _distribution("q", q)
+        target = _distribution("p", p)
+        draft = _distribution("q", q)
         size = len(target)
         if len(draft) != size:
             raise ValueError(f"p has {size} numbers and q has {len(draft)}: one for each token of the same vocabulary")
@@ -98,11 +100,11 @@ class SpeculativeStepper(CourseWidget):
 
     @property
     def round(self) -> Round:
-        """What comes of these drafted tokens and coins."""
-        given = self._given
+        """The round with these drafted tokens and coins."""
+        setup = self._given
         if self.seed is None:
-            return played(given, given["drafted"], given["coins"], self.nearness)
-        return drawn(given, self.seed, self.nearness)
+            return played(setup, setup["drafted"], setup["coins"], self.nearness)
+        return drawn(setup, self.seed, self.nearness)
 
     @property
     def last(self) -> int:
@@ -155,45 +157,52 @@ class SpeculativeStepper(CourseWidget):
         self.step = 0 if change.name == "seed" else min(self.step, self.last)
 
     def as_text(self) -> str:
-        wide, rest = max(5, *map(len, self.words)), self.remainder
+        wide = max(5, *map(len, self.words))
+        rest = self.remainder
         lines = [self._head(), f"{'token':{wide}}     p     q  min(p, q)  (p − q)₊ / sum"]
         for i, (word, p, q) in enumerate(zip(self.words, self._given["p"], self.q, strict=True)):
-            left = "–" if rest is None else short(rest[i])
-            lines.append(f"{word:{wide}}  {short(p)}  {short(q)}  {short(min(p, q)):>9}  {left:>14}")
-        return "\n".join([*lines, *(f"Step {step} of {self.last}. {self.told(step)}" for step in range(self.last + 1))])
+            rest_text = "–" if rest is None else short(rest[i])
+            lines.append(f"{word:{wide}}  {short(p)}  {short(q)}  {short(min(p, q)):>9}  {rest_text:>14}")
+        return "\n".join(
+            [*lines, *(f"Step {step} of {self.last}. {self.describe(step)}" for step in range(self.last + 1))]
+        )
 
-    def told(self, step: int) -> str:
+    def describe(self, step: int) -> str:
         """What happens at a step, in words."""
-        result, gamma = self.round, len(self._given["drafted"])
+        result = self.round
+        gamma = len(self._given["drafted"])
         words = [f"“{self.words[token]}”" for token in result.drafted]
         if step == 0:
-            return f"The draft model drew {_count(gamma, 'token')} from q: {', '.join(words)}."
+            return f"The draft model drew {_count_of(gamma, 'token')} from q: {', '.join(words)}."
         if step <= len(result.coins):
             coin = result.coins[step - 1]
             bound = f"p/q = {short(coin.ratio)}"
             if coin.kept:
-                why = f"which is at least 1: always kept, and the coin {short(coin.u)} is not needed"
-                why = why if coin.ratio >= 1 else f"and the coin {short(coin.u)} is below it: kept"
+                why = f"and the coin {short(coin.u)} is below it: kept"
+                if coin.ratio >= 1:
+                    why = f"which is at least 1: always kept, and the coin {short(coin.u)} is not needed"
                 return f"Token {step}, {words[step - 1]}: {bound}, {why}."
             lost = gamma - step
             tail = ("", " The one after it is dropped.")[lost] if lost < 2 else f" The {lost} after it are dropped."
-            told = f"Token {step}, {words[step - 1]}: {bound}, and the coin {short(coin.u)} is not below it"
-            return f"{told}: rejected.{tail}"
+            head = f"Token {step}, {words[step - 1]}: {bound}, and the coin {short(coin.u)} is not below it"
+            return f"{head}: rejected.{tail}"
         drew = f"the coin {short(result.last_coin)} draws “{self.words[result.tokens[-1]]}”."
-        gives = f"This round gives {_count(len(result.tokens), 'token')}."
+        gives = f"This round gives {_count_of(len(result.tokens), 'token')}."
         if result.source == "p":
             are = "It is" if gamma == 1 else f"All {gamma} are"
             return f"{are} kept, so one more comes from p: {drew} {gives}"
         return f"In its place one comes from the remainder (p − q)₊, made to sum to 1: {drew} {gives}"
 
     def alt(self) -> str:
-        return f"{self._head()} {' '.join(self.told(step) for step in range(self.last + 1))}"
+        return f"{self._head()} {' '.join(self.describe(step) for step in range(self.last + 1))}"
 
     def figure(self) -> Figure:
         p, q, rest = np.array(self._given["p"]), self.q, self.remainder
-        count, wide = len(p), 760
-        lines = [line for step in range(self.last + 1) for line in textwrap.wrap(self.told(step), 112)]
-        top, plot = 62, 34 * count
+        count = len(p)
+        wide = 760
+        lines = [line for step in range(self.last + 1) for line in textwrap.wrap(self.describe(step), 112)]
+        top = 62
+        plot = 34 * count
         height = top + plot + 30 + 18 * len(lines) + 10
         fig = new_figure(wide, height)
         left = 8 * max(map(len, self.words)) + 24
@@ -208,8 +217,8 @@ class SpeculativeStepper(CourseWidget):
             ax.spines[["top", "right", "bottom"]].set_visible(False)
             ax.tick_params(length=0)
             both = [(p, palette.WEIGHT, -0.19), (q, palette.INK, 0.19)]
-            left_over = [] if rest is None else [(rest, palette.OUTPUT, 0.0)]
-            for values, colour, shift in both if place == 0 else left_over:
+            rest_bars = [] if rest is None else [(rest, palette.OUTPUT, 0.0)]
+            for values, colour, shift in both if place == 0 else rest_bars:
                 bars = ax.barh(np.arange(count) + shift, values, color=colour, height=0.36)
                 ax.bar_label(bars, [short(value) for value in values], fontsize=10, padding=3)
         text: dict[str, Any] = {"parse_math": False, "va": "center"}
@@ -246,9 +255,9 @@ def expected(alpha: float, gamma: int) -> float:
 
 def remainder(p: Sequence[float], q: Sequence[float]) -> list[float] | None:
     """(p − q)₊ made to sum to 1; None where there is nothing of it."""
-    left = [max(0.0, ours - theirs) for ours, theirs in zip(p, q, strict=True)]
-    total = sum(left)
-    return [part / total for part in left] if total > 1e-12 else None
+    excess = [max(0.0, ours - theirs) for ours, theirs in zip(p, q, strict=True)]
+    total = sum(excess)
+    return [part / total for part in excess] if total > 1e-12 else None
 
 
 def draw(weights: Sequence[float], u: float) -> int:
@@ -261,32 +270,34 @@ def draw(weights: Sequence[float], u: float) -> int:
     return max(token for token, weight in enumerate(weights) if weight > 0)
 
 
-def played(given: dict[str, Any], drafted: Sequence[int], coins: Sequence[float], nearness: float) -> Round:
+def played(setup: dict[str, Any], drafted: Sequence[int], coins: Sequence[float], nearness: float) -> Round:
     """A round with these drafted tokens and coins."""
-    p, q, rest = given["p"], moved(given["p"], given["q"], nearness), remainder(given["p"], given["q"])
+    p, q, rest = setup["p"], moved(setup["p"], setup["q"], nearness), remainder(setup["p"], setup["q"])
     looked: list[Coin] = []
     for token, u in zip(drafted, coins[:-1], strict=True):
         ratio = p[token] / q[token] if p[token] and rest else float(p[token] > 0)
         looked.append(Coin(token, u, ratio, u < ratio))
         if not looked[-1].kept:
             break
-    kept = [coin.token for coin in looked if coin.kept]
-    source = "p" if len(kept) == len(drafted) or rest is None else "remainder"
+    accepted = [coin.token for coin in looked if coin.kept]
+    source = "p" if len(accepted) == len(drafted) or rest is None else "remainder"
     last = draw(p if source == "p" else rest or p, coins[-1])
-    return Round(tuple(drafted), tuple(looked), source, coins[-1], (*kept, last))
+    return Round(tuple(drafted), tuple(looked), source, coins[-1], (*accepted, last))
 
 
-def drawn(given: dict[str, Any], seed: int, nearness: float) -> Round:
+def drawn(setup: dict[str, Any], seed: int, nearness: float) -> Round:
     """A round with tokens drafted from q and coins, all of this seed."""
-    gamma, chance = len(given["drafted"]), mulberry(seed)
-    q = moved(given["p"], given["q"], nearness)
+    gamma = len(setup["drafted"])
+    chance = mulberry(seed)
+    q = moved(setup["p"], setup["q"], nearness)
     drafted = [draw(q, chance()) for _ in range(gamma)]
-    return played(given, drafted, [chance() for _ in range(gamma + 1)], nearness)
+    return played(setup, drafted, [chance() for _ in range(gamma + 1)], nearness)
 
 
 def mulberry(seed: int) -> Callable[[], float]:
     """Numbers in [0, 1), the same here and on a page: Mulberry32 (Tommy Ettinger, 2017)."""
-    state, most = seed, 0xFFFFFFFF
+    state = seed
+    most = 0xFFFFFFFF
 
     def following() -> float:
         nonlocal state
@@ -298,7 +309,7 @@ def mulberry(seed: int) -> Callable[[], float]:
     return following
 
 
-# --- what was given -------------------------------------------------------------------------------------------------
+# --- the inputs -----------------------------------------------------------------------------------------------------
 
 
 def _distribution(name, values):
@@ -328,5 +339,5 @@ def _coins(coins, count):
     return row.tolist()
 
 
-def _count(number, name):
+def _count_of(number, name):
     return f"{number} {name}" if number == 1 else f"{number} {name}s"

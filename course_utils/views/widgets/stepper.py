@@ -54,17 +54,17 @@ class AttentionStepper(CourseWidget):
     _ramp = ramp_trait()
 
     def __init__(self, x, w_q, w_k, w_v, tokens, mask=None, attention=None):
-        given = {"X": as_matrix("x", x)}
-        given |= {name: as_matrix(name.lower(), w) for name, w in (("W_Q", w_q), ("W_K", w_k), ("W_V", w_v))}
-        d_model = given["X"].shape[1]
+        inputs = {"X": as_matrix("x", x)}
+        inputs |= {name: as_matrix(name.lower(), w) for name, w in (("W_Q", w_q), ("W_K", w_k), ("W_V", w_v))}
+        d_model = inputs["X"].shape[1]
         for name in ("W_Q", "W_K", "W_V"):
-            if given[name].shape[0] != d_model:
+            if inputs[name].shape[0] != d_model:
                 raise ValueError(
-                    f"{name.lower()} is {given[name].shape} but x is {given['X'].shape}: "
+                    f"{name.lower()} is {inputs[name].shape} but x is {inputs['X'].shape}: "
                     f"{name.lower()} needs {d_model} rows, one per column of x"
                 )
-        q, k, v = (given["X"] @ given[name] for name in ("W_Q", "W_K", "W_V"))
-        self._open(q, k, v, tokens, tokens, mask, attention, kind_of(x), given, ("w_q", "w_k"))
+        q, k, v = (inputs["X"] @ inputs[name] for name in ("W_Q", "W_K", "W_V"))
+        self._open(q, k, v, tokens, tokens, mask, attention, kind_of(x), inputs, ("w_q", "w_k"))
 
     @classmethod
     def from_qkv(
@@ -86,15 +86,17 @@ class AttentionStepper(CourseWidget):
         stepper._open(*matrices, tokens, key_tokens, mask, attention, kind_of(q), {}, ("q", "k"))
         return stepper
 
-    def _open(self, q, k, v, tokens, key_tokens, mask, attention, kind, given, names):
+    def _open(self, q, k, v, tokens, key_tokens, mask, attention, kind, inputs, names):
         tokens = as_labels("tokens", tokens)
         key_tokens = tokens if key_tokens is None else as_labels("key_tokens", key_tokens)
-        mask = _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names)
-        self._attention, self._kind, self._mask = attention, kind, mask
+        mask = _fitting_mask(q, k, v, tokens, key_tokens, mask, inputs, names)
+        self._attention = attention
+        self._kind = kind
+        self._mask = mask
         self._tokens = tokens, key_tokens
-        numbers = {name: values.tolist() for name, values in (given or {"Q": q, "K": k, "V": v}).items()}
+        numbers = {name: values.tolist() for name, values in (inputs or {"Q": q, "K": k, "V": v}).items()}
         self._start = numbers
-        problem, theirs = self._tell(numbers)
+        problem, theirs = self._work_out(numbers)
         labels = {
             "tokens": tokens,
             "key_tokens": key_tokens,
@@ -114,15 +116,16 @@ class AttentionStepper(CourseWidget):
         )
         self.observe(self._follow, "_numbers")
 
-    def _tell(self, numbers):
-        """Work out everything from the given numbers; (problem, what the learner's function gave, for the page)."""
-        given = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
-        if "X" in given:
-            q, k, v = (given["X"] @ given[name] for name in ("W_Q", "W_K", "W_V"))
+    def _work_out(self, numbers):
+        """Work everything out; return the problem, and what the learner's function returned, as the page has it."""
+        inputs = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
+        if "X" in inputs:
+            q, k, v = (inputs["X"] @ inputs[name] for name in ("W_Q", "W_K", "W_V"))
         else:
-            q, k, v = given.pop("Q"), given.pop("K"), given.pop("V")
-        story = tell_story(q, k, v, *self._tokens, self._mask, self._attention, self._kind, given)
-        self._stages, self._matrices = story.stages, story.matrices
+            q, k, v = inputs.pop("Q"), inputs.pop("K"), inputs.pop("V")
+        story = tell_story(q, k, v, *self._tokens, self._mask, self._attention, self._kind, inputs)
+        self._stages = story.stages
+        self._matrices = story.matrices
         theirs = None
         if story.theirs is not None:
             theirs = {"numbers": numbers, "output": sent(story.theirs[0]), "weights": sent(story.theirs[1])}
@@ -164,7 +167,7 @@ class AttentionStepper(CourseWidget):
         return {name: values.tolist() for name, values in numbers.items()}
 
     def _follow(self, change):
-        self.problem, self._theirs = self._tell(change.new)
+        self.problem, self._theirs = self._work_out(change.new)
 
     @property
     def stage_names(self) -> list[str]:
@@ -173,7 +176,8 @@ class AttentionStepper(CourseWidget):
 
     @traitlets.validate("stage")
     def _stage_exists(self, proposal):
-        stage, names = proposal.value, self.stage_names
+        stage = proposal.value
+        names = self.stage_names
         if isinstance(stage, str) and stage in names:
             return names.index(stage)
         if isinstance(stage, str) or not 0 <= stage < len(names):
@@ -204,8 +208,8 @@ class AttentionStepper(CourseWidget):
 
     @traitlets.observe("cell")
     def _go_to_cell(self, change):
-        if change.new is not None and change.new[0] not in self._shown(self.stage):
-            self.stage = next(index for index in range(len(self._stages)) if change.new[0] in self._shown(index))
+        if change.new is not None and change.new[0] not in self._matrix_names(self.stage):
+            self.stage = next(index for index in range(len(self._stages)) if change.new[0] in self._matrix_names(index))
 
     @traitlets.observe("step")
     def _go_to_stage_of_step(self, change):
@@ -215,10 +219,10 @@ class AttentionStepper(CourseWidget):
     def _complete_stage(self, change):
         if not self._last_step(self.stage - 1) < self.step <= self._last_step(self.stage):
             self.step = self._last_step(self.stage)
-        if self.cell is not None and self.cell[0] not in self._shown(self.stage):
+        if self.cell is not None and self.cell[0] not in self._matrix_names(self.stage):
             self.cell = None
 
-    def _shown(self, stage):
+    def _matrix_names(self, stage):
         return [item["matrix"] for item in self._stages[stage]["line"] if "matrix" in item]
 
     def _last_step(self, stage):
@@ -233,7 +237,7 @@ class AttentionStepper(CourseWidget):
         lines = [f"attention, stage by stage: {' → '.join(self.stage_names)}"]
         if self.problem:
             lines.append(self.problem)
-        for name in self._results():
+        for name in self._result_names():
             matrix = self._matrices[name]
             width = max(5, *(len(text) for row in matrix["text"] for text in row), *map(len, matrix["columns"]))
             side = max(map(len, matrix["rows"]))
@@ -244,45 +248,42 @@ class AttentionStepper(CourseWidget):
                     f"{'!' if marked else ' '} {text:>{width}}" for text, marked in zip(row, marks, strict=True)
                 )
                 lines.append(f"  {label:>{side}}{numbers}")
-        if any(marked for name in self._results() for row in self._matrices[name]["differs"] for marked in row):
+        if any(marked for name in self._result_names() for row in self._matrices[name]["differs"] for marked in row):
             lines.append("! where your function differs from the arithmetic")
         return "\n".join(lines)
 
     def alt(self) -> str:
-        sizes = ", ".join(f"{name} {self._matrices[name]['shape']}" for name in self._results())
+        sizes = ", ".join(f"{name} {self._matrices[name]['shape']}" for name in self._result_names())
         differs = sum(marked for m in self._matrices.values() for row in m["differs"] for marked in row)
-        told = f" {differs} numbers from your function differ from the arithmetic and are marked." if differs else ""
+        remark = f" {differs} numbers from your function differ from the arithmetic and are marked." if differs else ""
         output = "; ".join(
             f"{label}: {', '.join(row)}"
             for label, row in zip(self._matrices["output"]["rows"], self._matrices["output"]["text"], strict=True)
         )
-        return f"Attention stage by stage, side by side: {sizes}. Output, {output}.{told}"
+        return f"Attention stage by stage, side by side: {sizes}. Output, {output}.{remark}"
 
     def figure(self) -> Figure:
-        return _draw([self._matrices[name] for name in self._results()])
+        return _draw([self._matrices[name] for name in self._result_names()])
 
-    def _results(self):
+    def _result_names(self):
         return [name for stage in self._stages for name in stage["results"]]
 
 
-# Each of these gives, for a cell, the lines that explain it and the parts of other matrices it came from.
-
-
-def _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names):
+def _fitting_mask(q, k, v, tokens, key_tokens, mask, inputs, names):
     n, m = len(q), len(k)
     if q.shape[1] != k.shape[1]:
         raise ValueError(
-            f"{names[0]} is {given.get('W_Q', q).shape} but {names[1]} is {given.get('W_K', k).shape}: "
+            f"{names[0]} is {inputs.get('W_Q', q).shape} but {names[1]} is {inputs.get('W_K', k).shape}: "
             "both need the same number of columns, d_k"
         )
     if len(v) != m:
         raise ValueError(f"v is {v.shape} but k is {k.shape}: one row of v per row of k")
     if len(tokens) != n:
-        raise ValueError(f"there are {len(tokens)} tokens but {'x' if given else 'q'} has {n} rows: one token per row")
+        raise ValueError(f"there are {len(tokens)} tokens but {'x' if inputs else 'q'} has {n} rows: one token per row")
     if len(key_tokens) != m:
         which = "key_tokens" if key_tokens is not tokens else "tokens for the keys (give key_tokens)"
         raise ValueError(f"there are {len(key_tokens)} {which} but k has {m} rows: one per row")
-    longest = max(n, m, *(size for matrix in (q, v, *given.values()) for size in matrix.shape))
+    longest = max(n, m, *(size for matrix in (q, v, *inputs.values()) for size in matrix.shape))
     if longest > _MOST:
         raise ValueError(f"a matrix has {longest} rows or columns: the stepper shows up to {_MOST}; take a slice")
     return None if mask is None else as_mask(mask, n, m)
@@ -290,8 +291,12 @@ def _fitting_mask(q, k, v, tokens, key_tokens, mask, given, names):
 
 def _draw(matrices):
     """All matrices as small tables, side by side, in lines of at most 900 CSS pixels."""
-    cell_height, head, gap = 24, 44, 34
-    blocks, y, tallest = [], 10, 0
+    cell_height = 24
+    head = 44
+    gap = 34
+    blocks = []
+    y = 10
+    tallest = 0
     x: float = 16
     right: float = 0
     for matrix in matrices:
@@ -301,9 +306,12 @@ def _draw(matrices):
         width = side + cell * len(matrix["columns"])
         height = head + cell_height * len(matrix["rows"])
         if x > 16 and x + width > 900:
-            x, y, tallest = 16, y + tallest + 16, 0
+            x = 16
+            y = y + tallest + 16
+            tallest = 0
         blocks.append((matrix, x, y, side, cell))
-        right, tallest = max(right, x + width), max(tallest, height)
+        right = max(right, x + width)
+        tallest = max(tallest, height)
         x += width + gap
     width, height = right + 16, y + tallest + 12
     fig = new_figure(width, height)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course_utils.views.shared.call_student_code import call_attention
-from course_utils.views.shared.number_text import number
+from course_utils.views.shared.number_text import bracketed, number
 
 
 class Story(NamedTuple):
@@ -32,7 +32,8 @@ def tell_story(
     kind: Any,
     given: Any,
 ) -> Story:
-    """What there is to tell of queries (n, d_k), keys (m, d_k) and values (m, d_v); stepper_story.js tells it too."""
+    """Return the story of queries (n, d_k), keys (m, d_k) and values (m, d_v); stepper_story.js tells it too."""
+    # the arithmetic, and in `theirs` what the learner's function makes of the same numbers
     d_k = q.shape[1]
     scores = q @ k.T
     scaled = scores / math.sqrt(d_k)
@@ -40,41 +41,46 @@ def tell_story(
     weights = _softmax(masked)
     theirs, problem = (None, "") if attention is None else call_attention(attention, q, k, v, mask, kind)
     problem = problem and f"{problem} The stages show the arithmetic instead."
-    shown_output, shown_weights = (weights @ v, weights) if theirs is None else theirs
-    before = "scaled" if mask is None else "masked"
+    # the last two stages show theirs, if there is one; what comes before them has the arithmetic alone
+    displayed_output, displayed_weights = (weights @ v, weights) if theirs is None else theirs
+    before = "scaled" if mask is None else "masked"  # the stage that softmax takes
 
     def features(matrix):
         return [str(column) for column in range(matrix.shape[1])]
 
     matrices = {}
 
-    def add(name, values, rows, columns, why, role="", text=None, shade=False, wanted=None):
-        matrices[name] = _matrix(name, values, rows, columns, why, role, text, shade, wanted)
+    def add(name, values, rows, columns, why, role="", text=None, shade=False, expected=None):
+        matrices[name] = _matrix(name, values, rows, columns, why, role, text, shade, expected)
 
+    # what was given: X and the three W, or nothing, if Q, K and V were given themselves
     for name, values in given.items():
         rows = tokens if name == "X" else [str(row) for row in range(len(values))]
-        add(name, values, rows, features(values), _given(name, values, rows))
+        add(name, values, rows, features(values), _explain_given(name, values, rows))
+    # queries, keys and values, each explained as a product or as given
     for name, values, rows, role in (
         ("Q", q, tokens, "query"),
         ("K", k, key_tokens, "key"),
         ("V", v, key_tokens, "value"),
     ):
         if given:
-            why = _product(name, "X", given["X"], f"W_{name}", given[f"W_{name}"], values)
+            why = _explain_product(name, "X", given["X"], f"W_{name}", given[f"W_{name}"], values)
         else:
-            why = _given(name, values, rows)
+            why = _explain_given(name, values, rows)
         add(name, values, rows, features(values), why, role)
-    add("Kᵀ", k.T, features(k), key_tokens, _transposed(k), "key")
-    add("scores", scores, tokens, key_tokens, _product("scores", "Q", q, "Kᵀ", k.T, scores))
-    add("scaled", scaled, tokens, key_tokens, _scaling(scores, scaled, d_k))
+    # the scores, and what scale and mask make of them
+    add("Kᵀ", k.T, features(k), key_tokens, _explain_transpose(k), "key")
+    add("scores", scores, tokens, key_tokens, _explain_product("scores", "Q", q, "Kᵀ", k.T, scores))
+    add("scaled", scaled, tokens, key_tokens, _explain_scaling(scores, scaled, d_k))
     if mask is not None:
         text = [["✓" if may else "✗" for may in row] for row in mask]
-        add("mask", mask, tokens, key_tokens, _masks(mask, tokens, key_tokens), text=text)
-        add("masked", masked, tokens, key_tokens, _masking(scaled, mask))
-    why = _softmaxing(before, masked, weights, shown_weights)
-    add("weights", shown_weights, tokens, key_tokens, why, shade=True, wanted=weights)
-    why = _blending(shown_weights, v, shown_output, weights @ v)
-    add("output", shown_output, tokens, features(v), why, "output", wanted=weights @ v)
+        add("mask", mask, tokens, key_tokens, _explain_mask(mask, tokens, key_tokens), text=text)
+        add("masked", masked, tokens, key_tokens, _explain_masked(scaled, mask))
+    # weights and output, marked in each cell where theirs differs from the arithmetic
+    why = _explain_softmax(before, masked, weights, displayed_weights)
+    add("weights", displayed_weights, tokens, key_tokens, why, shade=True, expected=weights)
+    why = _explain_output(displayed_weights, v, displayed_output, weights @ v)
+    add("output", displayed_output, tokens, features(v), why, "output", expected=weights @ v)
 
     whose = "" if theirs is None else ", from your function"
     return Story(_stages(matrices, given, d_k, before, whose), matrices, problem, theirs)
@@ -118,10 +124,10 @@ def _stages(matrices: dict[str, dict], given: Any, d_k: int, before: str, whose:
     return stages
 
 
-def _matrix(name, values, rows, columns, why, role, text, shade, wanted):
+def _matrix(name, values, rows, columns, why, role, text, shade, expected):
     text = text or [[number(value) for value in row] for row in values]
     n, m = np.shape(values)
-    differs = np.zeros((n, m), bool) if wanted is None else ~np.isclose(values, wanted, rtol=1e-4, atol=1e-5)
+    differs = np.zeros((n, m), bool) if expected is None else ~np.isclose(values, expected, rtol=1e-4, atol=1e-5)
     levels = np.rint(np.nan_to_num(values).clip(0, 1) * 255).astype(int).tolist() if shade else []
     return {
         "name": name,
@@ -137,7 +143,7 @@ def _matrix(name, values, rows, columns, why, role, text, shade, wanted):
     }
 
 
-def _given(name, values, rows):
+def _explain_given(name, values, rows):
     def why(r, c):
         whose = f"number {c} of “{rows[r]}”" if name in ("X", "Q", "K", "V") else "a number that training would find"
         return [f"{name}[{r}, {c}] = {number(values[r, c])}", f"given: {whose}"], []
@@ -145,7 +151,7 @@ def _given(name, values, rows):
     return why
 
 
-def _transposed(k):
+def _explain_transpose(k):
     def why(r, c):
         return [f"Kᵀ[{r}, {c}] = {number(k[c, r])}", f"the transpose: Kᵀ[{r}, {c}] is K[{c}, {r}]"], [
             ["K", "cell", c, r]
@@ -154,7 +160,7 @@ def _transposed(k):
     return why
 
 
-def _product(name, left, a, right, b, result):
+def _explain_product(name, left, a, right, b, result):
     def why(r, c):
         lines = [
             f"{name}[{r}, {c}]",
@@ -166,7 +172,7 @@ def _product(name, left, a, right, b, result):
     return why
 
 
-def _scaling(scores, scaled, d_k):
+def _explain_scaling(scores, scaled, d_k):
     root = number(math.sqrt(d_k))
 
     def why(r, c):
@@ -177,7 +183,7 @@ def _scaling(scores, scaled, d_k):
     return why
 
 
-def _masks(mask, tokens, key_tokens):
+def _explain_mask(mask, tokens, key_tokens):
     def why(r, c):
         may = "may attend" if mask[r, c] else "may not attend"
         return [f"mask[{r}, {c}] is {bool(mask[r, c])}", f"“{tokens[r]}” {may} to “{key_tokens[c]}”"], []
@@ -185,7 +191,7 @@ def _masks(mask, tokens, key_tokens):
     return why
 
 
-def _masking(scaled, mask):
+def _explain_masked(scaled, mask):
     def why(r, c):
         if mask[r, c]:
             lines = [f"masked[{r}, {c}] = {number(scaled[r, c])}", "the mask is True here: the scaled score stays"]
@@ -196,10 +202,11 @@ def _masking(scaled, mask):
     return why
 
 
-def _softmaxing(before, logits, weights, shown):
+def _explain_softmax(before, logits, weights, displayed):
     def why(r, c):
         lit = [[before, "row", r]]
-        row, head = logits[r], f"weights[{r}, {c}]"
+        row = logits[r]
+        head = f"weights[{r}, {c}]"
         if np.isneginf(row).all():
             lines = [head, "0", "every key is masked for this query: there is nothing to share, so its weights are 0"]
         else:
@@ -207,52 +214,49 @@ def _softmaxing(before, logits, weights, shown):
             shift = largest if abs(row[np.isfinite(row)]).max() > 20 else 0.0
             powers = np.exp(row - shift)
             exponents = [number(value - shift) for value in row]
-            below = " + ".join(f"e^{_bracketed(e)}" for e in exponents)
+            below = " + ".join(f"e^{bracketed(e)}" for e in exponents)
             sums = (
-                f"e^{_bracketed(exponents[c])} / ({below}) = {number(powers[c])} / {number(powers.sum())} "
+                f"e^{bracketed(exponents[c])} / ({below}) = {number(powers[c])} / {number(powers.sum())} "
                 f"= {number(weights[r, c])}"
             )
             note = f"softmax along row {r} of {before}"
             if shift:
                 note += f", with its largest number, {number(largest)}, taken off first so that no power overflows"
             lines = [head, sums, note]
-        return lines + _difference(shown[r, c], weights[r, c]), lit
+        return lines + _describe_difference(displayed[r, c], weights[r, c]), lit
 
     return why
 
 
-def _blending(weights, v, shown, wanted):
+def _explain_output(weights, v, displayed, expected):
     def why(r, c):
         follows = float(weights[r] @ v[:, c])
         lines = [f"output[{r}, {c}]", _dot(weights[r], v[:, c], follows), f"row {r} of weights times column {c} of V"]
-        if np.isclose(shown[r, c], follows, rtol=1e-4, atol=1e-5):
-            said = _difference(shown[r, c], wanted[r, c])
-            lines += [f"{said[0]}, with the right weights"] if said else []
+        if np.isclose(displayed[r, c], follows, rtol=1e-4, atol=1e-5):
+            difference = _describe_difference(displayed[r, c], expected[r, c])
+            lines += [f"{difference[0]}, with the right weights"] if difference else []
         else:
-            lines += _difference(shown[r, c], wanted[r, c]) or [
-                f"your function gives {number(shown[r, c])}, which is right, though its weights are not"
+            lines += _describe_difference(displayed[r, c], expected[r, c]) or [
+                f"your function gives {number(displayed[r, c])}, which is right, though its weights are not"
             ]
         return lines, [["weights", "row", r], ["V", "column", c]]
 
     return why
 
 
-def _difference(shown, wanted):
-    if np.isclose(shown, wanted, rtol=1e-4, atol=1e-5):
+def _describe_difference(actual, expected):
+    if np.isclose(actual, expected, rtol=1e-4, atol=1e-5):
         return []
-    given, right = number(shown), number(wanted)
-    if given == right:
-        given, right = (f"{value:.7g}".replace("-", "−") for value in (shown, wanted))
-    return [f"your function gives {given}; the arithmetic gives {right}"]
+    theirs = number(actual)
+    right = number(expected)
+    if theirs == right:  # as far as they are written: more digits show the difference
+        theirs, right = (f"{value:.7g}".replace("-", "−") for value in (actual, expected))
+    return [f"your function gives {theirs}; the arithmetic gives {right}"]
 
 
 def _dot(a, b, result):
-    terms = " + ".join(f"{_bracketed(number(x))}·{_bracketed(number(y))}" for x, y in zip(a, b, strict=True))
+    terms = " + ".join(f"{bracketed(number(x))}·{bracketed(number(y))}" for x, y in zip(a, b, strict=True))
     return f"{terms} = {number(result)}"
-
-
-def _bracketed(text):
-    return f"({text})" if text.startswith("−") else text
 
 
 def _softmax(logits):

@@ -88,17 +88,18 @@ class TemperatureExplorer(CourseWidget):
         return "\n".join(lines)
 
     def alt(self) -> str:
-        shown = "; ".join(
+        sharpest = "; ".join(
             f"at {temperature:.3g} “{self.labels[int(weights.argmax())]}” has most, {weights.max():.2f}"
             for temperature in self._pictured()
             for weights in [_weights(self.scores, temperature)]
         )
-        return f"Softmax weights of {len(self.labels)} keys at several temperatures: {shown}."
+        return f"Softmax weights of {len(self.labels)} keys at several temperatures: {sharpest}."
 
     def figure(self) -> Figure:
         temperatures = self._pictured()
         m = len(self.labels)
-        left, height = 7 * max(map(len, self.labels)) + 20, 26 * m + 84
+        left = 7 * max(map(len, self.labels)) + 20
+        height = 26 * m + 84
         width = left + 150 * len(temperatures) + 20
         fig = new_figure(width, height)
         for ax, temperature in zip(fig.subplots(1, len(temperatures), sharey=True), temperatures, strict=True):

@@ -23,92 +23,106 @@ class Walk:
 
     def __init__(self, q, k, v, causal, block_q, block_k, itemsize):
         self.sizes = len(q), len(k), q.shape[-1], v.shape[-1]
-        self.itemsize, self.read, self.written, self.done = itemsize, 0, 0, 0
+        self.itemsize = itemsize
+        self.read = 0
+        self.written = 0
+        self.done = 0
         self.o, self.lse = torch.zeros(len(q), v.shape[-1], dtype=q.dtype), torch.full((len(q),), -torch.inf).double()
-        self.tiles, self.skipped, self.masked, self.frames = [], [], [], []
+        self.tiles = []
+        self.skipped = []
+        self.masked = []
+        self.frames = []
         self._run(q * (1 / math.sqrt(q.shape[-1])), k, v, causal, block_q, block_k)
 
     def _run(self, q, k, v, causal, block_q, block_k):
         n, m, d_k, d_v = self.sizes
         blocks = list(query_blocks(n, m, block_q, causal))
         first = blocks[0].start
-        unseeing = f" {_span('Query', 'Queries', slice(0, first))} may attend to no key: nothing is loaded there."
-        self._add(None, told=f"Q, K and V lie in slow memory. Nothing has moved.{unseeing if first else ''}")
+        unseeing = f" {_name_span('Query', 'Queries', slice(0, first))} may attend to no key: nothing is loaded there."
+        self._add_frame(None, f"Q, K and V lie in slow memory. Nothing has moved.{unseeing if first else ''}")
         if first:
             self.skipped.append([0, first, 0, m])
         for place, queries in enumerate(blocks):
             size = queries.stop - queries.start
             partial = nothing((size,), d_v, q)
-            cost = self._move(size * d_k)
-            told = f"Load Q block {place} ({_span('query', 'queries', queries)}): {cost:,} bytes. m = −∞, l = 0, o = 0."
-            rows = [_row(queries.start + row, _at(partial, row)) for row in range(size)]
-            self._add(queries, told, rows, held={"Q block": (size, d_k), ROW_NUMBERS: (size, 2), "o": (size, d_v)})
+            cost = self._load(size * d_k)
+            which = _name_span("query", "queries", queries)
+            text = f"Load Q block {place} ({which}): {cost:,} bytes. m = −∞, l = 0, o = 0."
+            rows = [_describe_row(queries.start + row, _row_of(partial, row)) for row in range(size)]
+            self._add_frame(
+                queries, text, rows, held={"Q block": (size, d_k), ROW_NUMBERS: (size, 2), "o": (size, d_v)}
+            )
             steps = list(key_blocks(queries, n, m, block_k, causal))
             for number, (keys, on_diagonal) in enumerate(steps):
                 partial = self._tile(q, k, v, queries, keys, on_diagonal, partial, number)
             visible = steps[-1][0].stop
             if visible < m:
                 self.skipped.append([queries.start, queries.stop, visible, m])
-                ahead = _span("Key", "Keys", slice(visible, m))
+                ahead = _name_span("Key", "Keys", slice(visible, m))
                 self.frames[-1]["told"] += f" {ahead}, above the diagonal: skipped, never loaded."
             self._store(queries, partial)
-        tiled, naive = self.read + self.written, sum(naive_traffic(*self.sizes, self.itemsize).values())
+        tiled = self.read + self.written
+        naive = sum(naive_traffic(*self.sizes, self.itemsize).values())
         self.frames[-1]["told"] += f" All done: {tiled:,} bytes moved; naive attention moves at least {naive:,}."
 
     def _tile(self, q, k, v, queries, keys, on_diagonal, partial, number):
         n, m, d_k, d_v = self.sizes
-        size, count = queries.stop - queries.start, keys.stop - keys.start
+        size = queries.stop - queries.start
+        count = keys.stop - keys.start
         s = q[queries] @ k[keys].T  # (size, count)
-        told = (
-            f"Load K and V block {number} ({_span('key', 'keys', keys)}): {self._move(count * (d_k + d_v)):,} bytes. "
-        )
-        told += f"Scores {size}×{count}. "
+        cost = self._load(count * (d_k + d_v))
+        text = f"Load K and V block {number} ({_name_span('key', 'keys', keys)}): {cost:,} bytes. "
+        text += f"Scores {size}×{count}. "
         if on_diagonal:
             mask_tile(s, queries, keys, n, m)
             hidden = int(s.isneginf().sum())
-            told += f"The diagonal runs through: {hidden} of them {'is' if hidden == 1 else 'are'} masked. "
+            text += f"The diagonal runs through: {hidden} of them {'is' if hidden == 1 else 'are'} masked. "
             sees = [(row, row + m - n + 1) for row in range(queries.start, queries.stop)]
             self.masked += [[row, max(keys.start, ahead), keys.stop] for row, ahead in sees if ahead < keys.stop]
         after = absorb(partial, s, v[keys])
         factor = torch.exp(partial.m - after.m)  # finite m: every query here sees key 0
         grown = int((factor < 1).sum())
         if number == 0:
-            told += "There was nothing to keep: the factor e^(−∞ − m) is 0."
+            text += "There was nothing to keep: the factor e^(−∞ − m) is 0."
         elif grown:
-            told += f"A new maximum for {grown} of {size} queries: their l and o shrink first."
+            text += f"A new maximum for {grown} of {size} queries: their l and o shrink first."
         else:
-            told += "No new maximum: every factor is 1."
+            text += "No new maximum: every factor is 1."
         rows = [
-            _row(queries.start + row, _at(after, row), _at(partial, row), factor[row].item(), s[row])
+            _describe_row(queries.start + row, _row_of(after, row), _row_of(partial, row), factor[row].item(), s[row])
             for row in range(size)
         ]
         held = {"Q block": (size, d_k), "K block": (count, d_k), "V block": (count, d_v)}
         held |= {"scores": (size, count), ROW_NUMBERS: (size, 4), "o": (size, d_v)}
         self.tiles.append([queries.start, queries.stop, keys.start, keys.stop])
-        self._add(queries, told, rows, held, keys, len(self.tiles) - 1)
+        self._add_frame(queries, text, rows, held, keys, len(self.tiles) - 1)
         self.done += 1
         return after
 
     def _store(self, queries, partial):
-        size, d_v = queries.stop - queries.start, self.sizes[3]
+        size = queries.stop - queries.start
+        d_v = self.sizes[3]
         o, lse = finish(partial)
-        self.o[queries], self.lse[queries] = o, lse
+        self.o[queries] = o
+        self.lse[queries] = lse
         cost = size * (d_v + 1) * self.itemsize
         self.written += cost
-        told = f"Divide o by l. Store {_many(size, 'output', 'outputs')} and m + log l of each: {cost:,} bytes. "
-        told += "The scores were never stored."
-        rows = [_finished(queries.start + row, _at(partial, row), o[row], lse[row]) for row in range(size)]
+        text = f"Divide o by l. Store {_count_of(size, 'output', 'outputs')} and m + log l of each: {cost:,} bytes. "
+        text += "The scores were never stored."
+        rows = [
+            _describe_stored_row(queries.start + row, _row_of(partial, row), o[row], lse[row]) for row in range(size)
+        ]
         held = {"Q block": (size, self.sizes[2]), ROW_NUMBERS: (size, 2), "o": (size, d_v)}
-        self._add(queries, told, rows, held, stored=queries.stop)
+        self._add_frame(queries, text, rows, held, stored=queries.stop)
 
-    def _move(self, count):
+    def _load(self, count):
         """Bytes of `count` numbers loaded; they are counted."""
         self.read += count * self.itemsize
         return count * self.itemsize
 
-    def _add(self, queries, told, rows=(), held=None, keys=None, tile=None, stored=None):
+    def _add_frame(self, queries, text, rows=(), held=None, keys=None, tile=None, stored=None):
         before = self.frames[-1]["stored"] if self.frames else 0
-        frame = {"told": told, "rows": list(rows), "tile": tile, "done": self.done, "stored": stored or before}
+        frame = {"told": text, "rows": list(rows), "tile": tile, "done": self.done, "stored": stored or before}
         frame["queries"] = [queries.start, queries.stop] if queries else None
         frame["keys"] = [keys.start, keys.stop] if keys else None
         held = held or {}
@@ -129,28 +143,31 @@ class Walk:
         }
 
 
-def _at(partial, row):
+def _row_of(partial, row):
     return Partial(*(part[row] for part in partial))
 
 
-def _row(query, after, before=None, factor=None, scores=None):
+def _describe_row(query, after, before=None, factor=None, scores=None):
     """One query of the block at one step: texts of m, l and the factor, numbers of o, and the arithmetic in words."""
     m, l = three_decimals(after.m), three_decimals(after.l)
-    shown = {"query": str(query), "m": [m, m], "l": [l, l], "factor": "", "o": _numbers(after.o)}
+    texts = {"query": str(query), "m": [m, m], "l": [l, l], "factor": "", "o": _numbers(after.o)}
     if before is None:
-        return shown | {"kept": shown["o"], "why": ["m = −∞, l = 0, o = 0: no key has been seen yet.", "", ""]}
-    best, added = scores.max().item(), (scores - after.m).exp().sum().item()
-    m_old, l_old, kept = three_decimals(before.m), three_decimals(before.l), three_decimals(factor)
+        return texts | {"kept": texts["o"], "why": ["m = −∞, l = 0, o = 0: no key has been seen yet.", "", ""]}
+    best = scores.max().item()
+    added = (scores - after.m).exp().sum().item()
+    m_old = three_decimals(before.m)
+    l_old = three_decimals(before.l)
+    factor_text = three_decimals(factor)
     why = [
         f"new m = max({m_old}, {three_decimals(best)}) = {m}",
-        f"factor = e^({m_old} − {bracketed(m)}) = {kept}",
-        f"new l = {kept} · {l_old} + {three_decimals(added)} = {l}",
+        f"factor = e^({m_old} − {bracketed(m)}) = {factor_text}",
+        f"new l = {factor_text} · {l_old} + {three_decimals(added)} = {l}",
     ]
     rescaled = _numbers(before.o * factor)
-    return shown | {"m": [m_old, m], "l": [l_old, l], "factor": kept, "kept": rescaled, "why": why}
+    return texts | {"m": [m_old, m], "l": [l_old, l], "factor": factor_text, "kept": rescaled, "why": why}
 
 
-def _finished(query, partial, o, lse):
+def _describe_stored_row(query, partial, o, lse):
     """One query at the step that stores it."""
     m, l = three_decimals(partial.m), three_decimals(partial.l)
     why = [
@@ -158,17 +175,17 @@ def _finished(query, partial, o, lse):
         f"m + log l = {m} + log {l} = {three_decimals(lse)}",
         "stored: the output and m + log l; m and l themselves are not needed any more",
     ]
-    shown = {"query": str(query), "m": [m, m], "l": [l, l], "factor": "÷ l"}
-    return shown | {"o": _numbers(o), "kept": _numbers(partial.o), "why": why}
+    texts = {"query": str(query), "m": [m, m], "l": [l, l], "factor": "÷ l"}
+    return texts | {"o": _numbers(o), "kept": _numbers(partial.o), "why": why}
 
 
 def _numbers(row):
     return [round(value, 4) + 0.0 for value in row.tolist()]
 
 
-def _span(one, many, part):
+def _name_span(one, many, part):
     return f"{one} {part.start}" if part.stop - part.start == 1 else f"{many} {part.start} to {part.stop - 1}"
 
 
-def _many(count, one, many):
+def _count_of(count, one, many):
     return f"{count} {one if count == 1 else many}"

@@ -20,7 +20,8 @@ from course_utils.views.widgets.tile_walk import PARTS, Walk
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST, _MOST_WIDE = 32, 16  # queries or keys, and numbers in each; more do not fit a page
+_MOST = 32  # queries or keys; more do not fit a page
+_MOST_WIDE = 16  # numbers in each of them
 _SETTINGS = ("causal", "block_q", "block_k")
 
 
@@ -56,7 +57,9 @@ class TileWalker(CourseWidget):
         self, n=16, m=None, d=8, block_q=4, block_k=4, causal=False, q=None, k=None, v=None, seed=0,
         title="attention in tiles", bytes_per_value=4,
     ):  # fmt: skip
-        self._inputs = _drawn(n, m, d, seed) if q is None and k is None and v is None else _given(q, k, v)
+        self._inputs = (
+            _random_inputs(n, m, d, seed) if q is None and k is None and v is None else _checked_inputs(q, k, v)
+        )
         self._itemsize = whole("bytes_per_value", bytes_per_value)
         settings = {
             "causal": check_causal(causal),
@@ -143,7 +146,8 @@ class TileWalker(CourseWidget):
 
     def as_text(self) -> str:
         n, m, d = self._layout["n"], self._layout["m"], self._inputs[0].shape[1]
-        frame, naive = self._walk["frames"][self.step], self.naive_bytes
+        frame = self._walk["frames"][self.step]
+        naive = self.naive_bytes
         causal = ", causal" if self.causal else ""
         lines = [
             f"{self.title}: {n} queries × {m} keys{causal}, d = {d}, "
@@ -154,20 +158,21 @@ class TileWalker(CourseWidget):
         ]
         if frame["rows"]:
             lines += _table(_ROW_HEADS, [_row_texts(row) for row in frame["rows"]])
-        lines.append(f"moved so far:   {_moved(frame)}")
-        lines.append(f"tiled in all:   {_moved(self._walk['frames'][-1])}")
-        lines.append(f"naive at least: {_moved(naive)}")
+        lines.append(f"moved so far:   {_describe_traffic(frame)}")
+        lines.append(f"tiled in all:   {_describe_traffic(self._walk['frames'][-1])}")
+        lines.append(f"naive at least: {_describe_traffic(naive)}")
         return "\n".join(lines)
 
     def alt(self) -> str:
         step = self._pictured()
-        frame, total = self._walk["frames"][step], self._walk["frames"][-1]
+        frame = self._walk["frames"][step]
+        total = self._walk["frames"][-1]
         skipped = " Tiles above the diagonal are hatched as skipped." if self._walk["skipped"] else ""
         return (
             f"A map of {self._layout['n']} queries by {self._layout['m']} keys in tiles, at step {step} of "
             f"{self.last}: {frame['done']} of {len(self._walk['tiles'])} tiles are done.{skipped} {frame['told']} "
-            f"Bytes moved so far: {_moved(frame)}. Tiled in all: {_moved(total)}. Naive at least: "
-            f"{_moved(self.naive_bytes)}."
+            f"Bytes moved so far: {_describe_traffic(frame)}. Tiled in all: {_describe_traffic(total)}. "
+            f"Naive at least: {_describe_traffic(self.naive_bytes)}."
         )
 
     def figure(self) -> Figure:
@@ -184,7 +189,8 @@ class TileWalker(CourseWidget):
 
     def _map(self, step):
         """One character a score."""
-        walk, frame = self._walk, self._walk["frames"][step]
+        walk = self._walk
+        frame = self._walk["frames"][step]
         cells = np.full((self._layout["n"], self._layout["m"]), ".")
         for top, bottom, left, right in walk["skipped"]:
             cells[top:bottom, left:right] = "x"
@@ -215,15 +221,16 @@ def _table(heads, rows):
     ]
 
 
-def _moved(moved):
-    read, written = moved["read"], moved["written"]
-    return f"{read:,} loaded + {written:,} stored = {read + written:,} bytes"
+def _describe_traffic(moved):
+    loaded = moved["read"]
+    stored = moved["written"]
+    return f"{loaded:,} loaded + {stored:,} stored = {loaded + stored:,} bytes"
 
 
-# --- what was given -------------------------------------------------------------------------------------------------
+# --- the inputs -----------------------------------------------------------------------------------------------------
 
 
-def _drawn(n, m, d, seed):
+def _random_inputs(n, m, d, seed):
     n = _size("n", n, _MOST)
     m = n if m is None else _size("m", m, _MOST)
     d = _size("d", d, _MOST_WIDE)
@@ -231,7 +238,7 @@ def _drawn(n, m, d, seed):
     return [torch.from_numpy(rng.standard_normal((rows, d))) for rows in (n, m, m)]
 
 
-def _given(q, k, v):
+def _checked_inputs(q, k, v):
     missing = [name for name, x in (("q", q), ("k", k), ("v", v)) if x is None]
     if missing:
         raise ValueError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: give q, k and v")
@@ -268,10 +275,15 @@ def _sizes(count):
 
 
 def _draw(walker, step):
-    walk, layout = walker._walk, walker._layout
-    frame, n, m = walk["frames"][step], layout["n"], layout["m"]
+    walk = walker._walk
+    layout = walker._layout
+    frame = walk["frames"][step]
+    n = layout["n"]
+    m = layout["m"]
     cell = max(7, min(22, 240 // max(n, m)))
-    left, top, wide = 60, 92, 640
+    left = 60
+    top = 92
+    wide = 640
     lines = textwrap.wrap(f"Step {step} of {walker.last}. {frame['told']}", 96)
     table = _table(_ROW_HEADS, [_row_texts(row) for row in frame["rows"][:8]]) if frame["rows"] else []
     below = top + n * cell + 24
@@ -295,45 +307,56 @@ def _draw(walker, step):
 
 
 def _draw_map(ax, walk, frame, n, m, left, top, cell):
-    from matplotlib.patches import Rectangle
+    """The grid of scores with its upper left corner at (left, top), and around it strips for K, V, Q and o."""
+    # The strips: a frame for all rows of a matrix, and filled the part that is loaded, or stored.
+    _draw_strip(ax, (left, top - 34, m * cell, 12), frame["keys"], cell, palette.KEY, level=True)
+    ax.text(left - 6, top - 28, "K", ha="right", va="center")
+    _draw_strip(ax, (left, top - 18, m * cell, 12), frame["keys"], cell, palette.VALUE, level=True)
+    ax.text(left - 6, top - 12, "V", ha="right", va="center")
+    _draw_strip(ax, (left - 18, top, 12, n * cell), frame["queries"], cell, palette.QUERY, level=False)
+    ax.text(left - 24, top + n * cell / 2, "Q", ha="right", va="center")
+    stored = [0, frame["stored"]] if frame["stored"] else None
+    _draw_strip(ax, (left + m * cell + 6, top, 12, n * cell), stored, cell, palette.OUTPUT, level=False)
+    ax.text(left + m * cell + 24, top + n * cell / 2, "o", ha="left", va="center")
 
-    def box(x, y, width, height, **look):
-        usual: dict[str, Any] = {"facecolor": "none", "edgecolor": palette.INK, "linewidth": 0.8}
-        ax.add_patch(Rectangle((x, y), width, height, **(usual | look)))
+    def area_of(first_row, end_row, first_key, end_key):
+        x, y = left + first_key * cell, top + first_row * cell
+        return x, y, (end_key - first_key) * cell, (end_row - first_row) * cell
 
-    def strip(name, colour, part, count, horizontal, offset):
-        size = (count * cell, 12) if horizontal else (12, count * cell)
-        corner = (left, top - offset) if horizontal else (left - offset, top)
-        box(*corner, *size)
-        if part:
-            start, length = part[0] * cell, (part[1] - part[0]) * cell
-            at = (corner[0] + start, corner[1]) if horizontal else (corner[0], corner[1] + start)
-            box(*at, *((length, 12) if horizontal else (12, length)), facecolor=colour, edgecolor=colour)
-        before = corner[0] < left and not horizontal
-        where = (
-            (corner[0] - 6, corner[1] + (6 if horizontal else n * cell / 2))
-            if horizontal or before
-            else (corner[0] + 18, corner[1] + n * cell / 2)
-        )
-        ax.text(*where, name, ha="right" if horizontal or before else "left", va="center")
-
-    strip("K", palette.KEY, frame["keys"], m, True, 34)
-    strip("V", palette.VALUE, frame["keys"], m, True, 18)
-    strip("Q", palette.QUERY, frame["queries"], n, False, 18)
-    strip("o", palette.OUTPUT, [0, frame["stored"]] if frame["stored"] else None, n, False, -m * cell - 6)
-    for top_row, bottom, first, end in walk["skipped"]:
-        place = (left + first * cell, top + top_row * cell, (end - first) * cell, (bottom - top_row) * cell)
-        box(*place, hatch="////")
-    for tile, (top_row, bottom, first, end) in enumerate(walk["tiles"]):
-        place = (left + first * cell, top + top_row * cell, (end - first) * cell, (bottom - top_row) * cell)
-        now = tile == frame["tile"]
-        fill = (palette.KEY, 0.25) if now else (palette.QUERY, 0.2) if tile < frame["done"] else "none"
-        box(*place, facecolor=fill, edgecolor=palette.KEY if now else palette.INK, linewidth=2.4 if now else 0.8,
-            zorder=3 if now else 1)  # fmt: skip
+    # Tiles above the diagonal are hatched: they are never loaded.
+    for skipped in walk["skipped"]:
+        _draw_box(ax, area_of(*skipped), hatch="////")
+    # Tiles that are done are shaded, and the present one stands out before its neighbours.
+    for number, tile in enumerate(walk["tiles"]):
+        if number == frame["tile"]:
+            look = {"facecolor": (palette.KEY, 0.25), "edgecolor": palette.KEY, "linewidth": 2.4, "zorder": 3}
+        else:
+            look = {"facecolor": (palette.QUERY, 0.2) if number < frame["done"] else "none", "zorder": 1}
+        _draw_box(ax, area_of(*tile), **look)
+    # Within tiles on the diagonal a cross marks each score that the mask hides.
     for row, first, end in walk["masked"]:
         for key in range(first, end):
             x, y = left + (key + 0.5) * cell, top + (row + 0.5) * cell
             ax.plot(x, y, "x", color=palette.INK, markersize=3.2, markeredgewidth=0.8, zorder=4)
+
+
+def _draw_strip(ax, area, part, cell, colour, level):
+    """A strip along a matrix's rows, with part = [first, end) of them filled; part may be None."""
+    x, y, width, height = area
+    _draw_box(ax, area)
+    if part:
+        start = part[0] * cell
+        length = (part[1] - part[0]) * cell
+        filled = (x + start, y, length, height) if level else (x, y + start, width, length)
+        _draw_box(ax, filled, facecolor=colour, edgecolor=colour)
+
+
+def _draw_box(ax, area, **look):
+    from matplotlib.patches import Rectangle
+
+    x, y, width, height = area
+    usual: dict[str, Any] = {"facecolor": "none", "edgecolor": palette.INK, "linewidth": 0.8}
+    ax.add_patch(Rectangle((x, y), width, height, **(usual | look)))
 
 
 def _draw_side(ax, walker, frame, x, y, width, text):
@@ -343,7 +366,8 @@ def _draw_side(ax, walker, frame, x, y, width, text):
     for place, (part, size) in enumerate(zip(PARTS, frame["held"], strict=True), start=1):
         ax.text(x, y + 20 * place, part, **text)
         ax.text(x + 118, y + 20 * place, size, **text)
-    naive, total = walker.naive_bytes, walker._walk["frames"][-1]
+    naive = walker.naive_bytes
+    total = walker._walk["frames"][-1]
     most = max(sum(naive.values()), total["read"] + total["written"])
     y += 20 * (len(PARTS) + 1) + 10
     for name, moved in (("tiled so far", frame), ("tiled in all", total), ("naive at least", naive)):

@@ -14,16 +14,25 @@ from course_utils.serving.traffic import Request
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, script, style
-from course_utils.views.widgets.timeline_run import SETS, Arrivals, LibraryScheduler, measures, told, walked
+from course_utils.views.widgets.timeline_run import (
+    SETS,
+    Arrivals,
+    LibraryScheduler,
+    describe_cell,
+    measures,
+    run_scheduler,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST = 64  # tokens of a budget or a request, and blocks
-_MOST_REQUESTS, _LATEST, _LONGEST_NAME = 8, 50, 10
+_MOST_REQUESTS = 8
+_LATEST = 50
+_LONGEST_NAME = 10
 _SETTINGS = ("rule", "budget", "blocks", "arrivals")
 _LIBRARY = {"continuous": "continuous", "static": "static batches"}
-_GIVEN = "as given"
+_OWN_ARRIVALS = "as given"
 
 
 class ServingTimeline(CourseWidget):
@@ -68,10 +77,11 @@ class ServingTimeline(CourseWidget):
     ) -> None:
         if scheduler is not None and not callable(scheduler):
             raise TypeError(f"scheduler is {scheduler!r}: give the class, an object of it is made for each run")
-        self._scheduler, self._block_size = scheduler, _size("block_size", block_size)
+        self._scheduler = scheduler
+        self._block_size = _size("block_size", block_size)
         self._sets = dict(SETS)
         if requests is not None:
-            self._sets = {_GIVEN: Arrivals(_checked(requests), budget=8, blocks=32), **SETS}
+            self._sets = {_OWN_ARRIVALS: Arrivals(_checked(requests), budget=8, blocks=32), **SETS}
         name, chosen = next(iter(self._sets.items()))
         settings: dict[str, Any] = {
             "rule": "continuous" if scheduler is None else "yours",
@@ -107,12 +117,12 @@ class ServingTimeline(CourseWidget):
         """Of the steps shown: "steps", shares of the "budget" and the "blocks" that were used, 0 to 1, and of each
         request the steps from its arrival to its "first" token, with their "mean"; None where nothing is known yet.
         """
-        found = measures(self._walk, self.step, self.budget, self.blocks)
-        return {**found, "first": dict(zip(self._names(), found["first"], strict=True))}
+        totals = measures(self._walk, self.step, self.budget, self.blocks)
+        return {**totals, "first": dict(zip(self._names(), totals["first"], strict=True))}
 
-    def told(self, step: int, row: int) -> str:
-        """What the request in a row did in a step, both counted from 0, and why."""
-        return told(self._walk, range(self.last)[step], row)
+    def describe(self, step: int, row: int) -> str:
+        """Say what the request in a row did in a step, both counted from 0, and why."""
+        return describe_cell(self._walk, range(self.last)[step], row)
 
     @traitlets.validate("step")
     def _step_exists(self, proposal):
@@ -143,7 +153,10 @@ class ServingTimeline(CourseWidget):
         make = {"yours": self._scheduler, "continuous": LibraryScheduler, "static": static}[rule]
         assert make is not None  # "yours" is a rule only where a scheduler was given
         settings = {"rule": rule, "budget": budget, "blocks": blocks, "arrivals": arrivals}
-        return {"settings": settings, **walked(make, self._sets[arrivals].requests, blocks, self._block_size, budget)}
+        return {
+            "settings": settings,
+            **run_scheduler(make, self._sets[arrivals].requests, blocks, self._block_size, budget),
+        }
 
     def alone_state(self) -> dict[str, Any]:
         return {
@@ -154,15 +167,17 @@ class ServingTimeline(CourseWidget):
 
     def as_text(self) -> str:
         step = self._pictured()
-        seen, names = self._walk["steps"][:step], self._names()
-        wide = max(3, *(len(_sign(cell)) + 1 for each in seen for cell in each["cells"])) if seen else 3
+        steps = self._walk["steps"][:step]
+        names = self._names()
+        wide = max(3, *(len(_sign(cell)) + 1 for each in steps for cell in each["cells"])) if steps else 3
         room = max(6, *map(len, names))
-        rows = [("step", range(1, step + 1)), ("tokens", [each["used"] for each in seen])]
-        rows += [("blocks", [each["held"] for each in seen])]
-        rows += [(name, [_sign(each["cells"][row]) for each in seen]) for row, name in enumerate(names)]
+        rows = [("step", range(1, step + 1)), ("tokens", [each["used"] for each in steps])]
+        rows += [("blocks", [each["held"] for each in steps])]
+        rows += [(name, [_sign(each["cells"][row]) for each in steps]) for row, name in enumerate(names)]
         lines = [f"{name:<{room}}{''.join(f'{part:>{wide}}' for part in parts)}".rstrip() for name, parts in rows]
         signs = "P prefill and its tokens, D decode, . waits, ! preempted, x refused"
-        return "\n".join([self._head(), *lines, signs, self._summed_up(step), *filter(None, [self.problem])])
+        problem = [self.problem] if self.problem else []
+        return "\n".join([self._head(), *lines, signs, self._summary(step), *problem])
 
     def alt(self) -> str:
         rows = []
@@ -170,7 +185,7 @@ class ServingTimeline(CourseWidget):
             did = [each["cells"][row][0] for each in self._walk["steps"][: self._pictured()]]
             rows.append(f"{name}: {', '.join(_runs(did)) or 'not there yet'}.")
         problem = f" {self.problem}" if self.problem else ""
-        return f"Timeline, {self._head()}. {' '.join(rows)} {self._summed_up(self._pictured())}{problem}"
+        return f"Timeline, {self._head()}. {' '.join(rows)} {self._summary(self._pictured())}{problem}"
 
     def figure(self) -> Figure:
         return _draw(self, self._pictured())
@@ -185,15 +200,15 @@ class ServingTimeline(CourseWidget):
         sizes = f"budget {self.budget} tokens a step, {self.blocks} blocks of {self._block_size} tokens"
         return f"{self._rules[self.rule]}, {self.arrivals}: {sizes}"
 
-    def _summed_up(self, step):
-        found = measures(self._walk, step, self.budget, self.blocks)
+    def _summary(self, step):
+        totals = measures(self._walk, step, self.budget, self.blocks)
         if not step:
             return "No step."
-        waits = [f"{name} {first or '–'}" for name, first in zip(self._names(), found["first"], strict=True)]
-        mean = "" if found["mean"] is None else f", mean {found['mean']:.2f}"
+        waits = [f"{name} {first or '–'}" for name, first in zip(self._names(), totals["first"], strict=True)]
+        mean = "" if totals["mean"] is None else f", mean {totals['mean']:.2f}"
         return (
-            f"{step} step{'' if step == 1 else 's'}, {found['budget']:.0%} of the budget and {found['blocks']:.0%} of "
-            f"the blocks used. Steps to the first token: {', '.join(waits)}{mean}."
+            f"{step} step{'' if step == 1 else 's'}, {totals['budget']:.0%} of the budget and {totals['blocks']:.0%} "
+            f"of the blocks used. Steps to the first token: {', '.join(waits)}{mean}."
         )
 
 
@@ -216,7 +231,7 @@ def _runs(did):
     ]  # fmt: skip
 
 
-# --- what was given -------------------------------------------------------------------------------------------------
+# --- the inputs -----------------------------------------------------------------------------------------------------
 
 
 def _size(name: str, value: Any) -> int:
@@ -247,7 +262,10 @@ def _checked(requests: Iterable[Any]) -> list[Request]:
 
 # --- the picture ----------------------------------------------------------------------------------------------------
 
-_LEFT, _ROW, _TOP, _SHOWN = 96, 30, 40, 40
+_LEFT = 96
+_ROW = 30
+_TOP = 40
+_SHOWN = 40
 _LOOKS: dict[str, dict[str, Any]] = {
     "prefill": {"facecolor": palette.QUERY, "edgecolor": palette.QUERY},
     "decode": {"facecolor": palette.VALUE, "edgecolor": palette.VALUE},
@@ -258,51 +276,65 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 
 def _draw(timeline: ServingTimeline, step: int) -> Figure:
-    from matplotlib.patches import Rectangle
-
-    seen, names = timeline._walk["steps"][:step][-_SHOWN:], timeline._names()
+    # Only the last steps fit: the columns, their number of the first, and their width.
+    columns = timeline._walk["steps"][:step][-_SHOWN:]
     first = max(0, step - _SHOWN)
-    wide = min(34, 640 / max(1, len(seen)))
-    said = [timeline._summed_up(step), timeline.problem]
-    lines = [line for text in said for line in textwrap.wrap(text, 104)]
+    width = min(34, 640 / max(1, len(columns)))
+    # The text below decides how high the picture is.
+    names = timeline._names()
+    lines = [line for text in (timeline._summary(step), timeline.problem) for line in textwrap.wrap(text, 104)]
     height = _TOP + _ROW * (len(names) + 3) + 40 + 18 * len(lines)
     fig = new_figure(760, height)
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, 760), ylim=(height, 0))
     ax.axis("off")
+    # The title, and a name to the left of each row: three rows for the server, then one a request.
     text: dict[str, Any] = {"va": "center", "parse_math": False}
     ax.text(12, 18, f"{timeline.title}: {timeline._head()}", **(text | {"fontweight": "bold"}))
     for row, name in enumerate(("step", "tokens", "blocks", *names)):
         ax.text(12, _TOP + _ROW * row + 14, name, **(text | {"fontweight": "bold" if row > 2 else "normal"}))
-    middle = text | {"ha": "center", "fontsize": 11 if wide > 20 else 7}
-    for place, each in enumerate(seen):
-        x = _LEFT + wide * place
-        ax.text(x + wide / 2, _TOP + 14, str(first + place + 1), **middle)
-        for row, (used, most) in enumerate(((each["used"], timeline.budget), (each["held"], timeline.blocks)), 1):
-            y, high = _TOP + _ROW * row, (_ROW - 6) * min(1, used / most)
-            ax.add_patch(Rectangle((x + 1, y + 2), wide - 2, _ROW - 6, facecolor=(palette.INK, 0.15), edgecolor="none"))
-            ax.add_patch(Rectangle((x + 1, y + _ROW - 4 - high), wide - 2, high, facecolor=palette.INK))
-            full = high > _ROW / 2  # the number stands on the bar, or above it
-            ink = palette.ink_on(palette.INK) if full else palette.INK
-            at = y + 14 if full else y + (_ROW - 3 - high) / 2
-            ax.text(x + wide / 2, at, str(used), **(middle | {"color": ink}))
-        for row, (did, count, got, _) in enumerate(each["cells"], 3):
-            if did not in _LOOKS:
-                continue
-            y = _TOP + _ROW * row
-            ax.add_patch(Rectangle((x + 1.5, y + 3), wide - 3, _ROW - 8, **_LOOKS[did]))
-            if got:
-                ax.add_patch(
-                    Rectangle(
-                        (x + 3, y + _ROW - 9), wide - 6, 3, facecolor=palette.ink_on(palette.QUERY), edgecolor="none"
-                    )
-                )
-            sign = {"preempted": "↺", "refused": "×", "wait": "·", "decode": "D"}.get(did, f"P{count}")
-            ink = palette.ink_on(_LOOKS[did]["facecolor"]) if did in ("prefill", "decode") else palette.INK
-            ax.text(x + wide / 2, y + 13, sign, **(middle | {"color": ink}))
+    # A column for each step: its number, how full it was, and what each request did.
+    centred = text | {"ha": "center", "fontsize": 11 if width > 20 else 7}
+    for place, column in enumerate(columns):
+        x = _LEFT + width * place
+        ax.text(x + width / 2, _TOP + 14, str(first + place + 1), **centred)
+        _draw_gauge(ax, x, _TOP + _ROW, width, column["used"], timeline.budget, centred)
+        _draw_gauge(ax, x, _TOP + 2 * _ROW, width, column["held"], timeline.blocks, centred)
+        for row, cell in enumerate(column["cells"], 3):
+            _draw_cell(ax, x, _TOP + _ROW * row, width, cell, centred)
+    # Below them the key and the text.
     y = _TOP + _ROW * (len(names) + 3) + 14
     key = "P: prefill, with its tokens · D: decode · dashed: waits · ↺: preempted · white line: got a token"
     ax.text(12, y, key, **text)
     for place, line in enumerate(lines):
         ax.text(12, y + 22 + 18 * place, line, **text)
     return fig
+
+
+def _draw_gauge(ax, x, y, width, used, most, centred):
+    """A bar as high as the share that was used, with its number: on the bar if that is high enough, else above it."""
+    from matplotlib.patches import Rectangle
+
+    high = (_ROW - 6) * min(1, used / most)
+    ax.add_patch(Rectangle((x + 1, y + 2), width - 2, _ROW - 6, facecolor=(palette.INK, 0.15), edgecolor="none"))
+    ax.add_patch(Rectangle((x + 1, y + _ROW - 4 - high), width - 2, high, facecolor=palette.INK))
+    on_the_bar = high > _ROW / 2
+    ink = palette.ink_on(palette.INK) if on_the_bar else palette.INK
+    middle = y + 14 if on_the_bar else y + (_ROW - 3 - high) / 2
+    ax.text(x + width / 2, middle, str(used), **(centred | {"color": ink}))
+
+
+def _draw_cell(ax, x, y, width, cell, centred):
+    """What one request did in one step, with a white line if it got a token."""
+    from matplotlib.patches import Rectangle
+
+    did, count, got, _ = cell
+    if did not in _LOOKS:
+        return
+    ax.add_patch(Rectangle((x + 1.5, y + 3), width - 3, _ROW - 8, **_LOOKS[did]))
+    if got:
+        white = palette.ink_on(palette.QUERY)
+        ax.add_patch(Rectangle((x + 3, y + _ROW - 9), width - 6, 3, facecolor=white, edgecolor="none"))
+    sign = {"preempted": "↺", "refused": "×", "wait": "·", "decode": "D"}.get(did, f"P{count}")
+    ink = palette.ink_on(_LOOKS[did]["facecolor"]) if did in ("prefill", "decode") else palette.INK
+    ax.text(x + width / 2, y + 13, sign, **(centred | {"color": ink}))

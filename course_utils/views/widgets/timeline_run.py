@@ -58,7 +58,8 @@ class LibraryScheduler:
 
     def step(self) -> tuple[dict[str, int], list[str]]:
         """Plan a step and take it as computed: tokens by name, and who was preempted."""
-        scheduler, before = self._scheduler, len(self._scheduler.notes)
+        scheduler = self._scheduler
+        before = len(self._scheduler.notes)
         plan = scheduler.plan()
         self.held = scheduler.blocks.n_blocks - scheduler.blocks.n_free
         self.notes = scheduler.notes[before:]
@@ -66,7 +67,7 @@ class LibraryScheduler:
         return dict(plan), [note.name for note in self.notes if note.did == "preempted"]
 
 
-def walked(
+def run_scheduler(
     make: Callable[..., Any], requests: Sequence[Request], n_blocks: int, block_size: int, budget: int
 ) -> dict[str, Any]:
     """All steps of a scheduler, for a page: {"requests": …, "steps": …, "problem": …}.
@@ -80,7 +81,7 @@ def walked(
 
 
 class _Broken(Exception):
-    """A sentence on what a scheduler did that a timeline cannot go on with."""
+    """A sentence on what a scheduler did that ends its timeline."""
 
 
 @dataclass
@@ -95,14 +96,17 @@ class _State:
     why: str = ""
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return self.request.prompt + self.generated - self.computed
 
 
 class _Walk:
     def __init__(self, make, requests, n_blocks, block_size, budget):
-        self.make, self.name = make, str(getattr(make, "__name__", "Scheduler"))
-        self.n_blocks, self.block_size, self.budget = n_blocks, block_size, budget
+        self.make = make
+        self.name = str(getattr(make, "__name__", "Scheduler"))
+        self.n_blocks = n_blocks
+        self.block_size = block_size
+        self.budget = budget
         self.states = [_State(request, ceil(request.arrival)) for request in requests]
         self.steps: list[dict[str, Any]] = []
         self.problem = ""
@@ -127,72 +131,74 @@ class _Walk:
         if not here:
             self._record({}, [])
             return
-        plan, preempted = self._checked(self._call(".step", lambda: self.scheduler.step()), here)
+        plan, preempted = self._read_plan(self._call(".step", lambda: self.scheduler.step()), here)
         self._record(plan, preempted)
-        self._look_at(plan, here)
+        self._check_limits(plan, here)
 
     def _add(self, state):
-        name, prompt, new = state.request.name, state.request.prompt, state.request.new
+        name = state.request.name
+        prompt = state.request.prompt
+        new = state.request.new
         needs = self._blocks(prompt + new - 1)
         try:
             self._call(".add", lambda: self.scheduler.add(name, prompt, new), refuses=needs > self.n_blocks)
         except ValueError:
-            state.end, state.why = (
-                "refused",
-                f"blocks that it needs in the end: {needs}, that there are: {self.n_blocks}",
-            )
+            state.end = "refused"
+            state.why = f"blocks that it needs in the end: {needs}, that there are: {self.n_blocks}"
 
     def _unfinished(self):
         return [state for state in self.states if not state.end and state.arrives <= len(self.steps)]
 
     def _call(self, method, function, *args, refuses=False):
-        """Somebody's code, without a word and not for ever. refuses: a ValueError of it is what is expected."""
+        """Call somebody's code silently and not for ever. refuses: whether a ValueError is expected."""
         try:
             with silenced(), _limited():
                 return function(*args)
         except NotImplementedError:
             raise _Broken(f"{self.name}{method} is not written yet.") from None
         except _TooLong:
-            raise _Broken(f"{self.name}{method} does not come to an end{self._at(method)}.") from None
+            raise _Broken(f"{self.name}{method} does not come to an end{self._name_step(method)}.") from None
         except Exception as error:
             if refuses and isinstance(error, ValueError):
                 raise
-            said = f"{type(error).__name__}: {error}".rstrip(": .")
-            raise _Broken(f"{self.name}{method} raised {said}{self._at(method)}.") from None
+            error_text = f"{type(error).__name__}: {error}".rstrip(": .")
+            raise _Broken(f"{self.name}{method} raised {error_text}{self._name_step(method)}.") from None
 
-    def _at(self, method):
+    def _name_step(self, method):
         return f", in step {len(self.steps) + 1}" if method else ""
 
-    def _checked(self, returned, here):
-        """(plan, preempted) as a dict and a list, of numbers and names that can be drawn."""
+    def _read_plan(self, returned, here):
+        """Return (plan, preempted) as a dict and a list, of numbers and names that can be drawn."""
         if not isinstance(returned, (tuple, list)) or len(returned) != 2 or not isinstance(returned[0], Mapping):
             raise _Broken(f"{self.name}.step returned {_brief(returned)}: a pair (plan, preempted) was expected.")
-        known, plan = {state.request.name: state for state in here}, {}
+        known = {state.request.name: state for state in here}
+        plan = {}
         if not isinstance(returned[1], (tuple, list)):
             raise _Broken(f"{self.name}.step returned {_brief(returned)}: preempted has to be a list.")
-        given, preempted = dict(returned[0]), list(returned[1])
-        for name in (*given, *preempted):
+        counts = dict(returned[0])
+        preempted = list(returned[1])
+        for name in (*counts, *preempted):
             if not isinstance(name, str) or name not in known:
                 raise _Broken(f"Step {len(self.steps) + 1} names {_brief(name)}, which is not there or is finished.")
-            if name in given and name in preempted:
+            if name in counts and name in preempted:
                 raise _Broken(f"Step {len(self.steps) + 1} plans {name} and preempts it, too.")
-        for name, count in given.items():
+        for name, count in counts.items():
             try:
                 plan[name] = whole("count", count)
             except (TypeError, ValueError):
                 plan[name] = 0
-            if not 1 <= plan[name] <= known[name].left:
-                said = f"{_brief(count)} tokens for {name}, of which {known[name].left} can be computed"
-                raise _Broken(f"Step {len(self.steps) + 1} plans {said}.")
+            if not 1 <= plan[name] <= known[name].remaining:
+                problem = f"{_brief(count)} tokens for {name}, of which {known[name].remaining} can be computed"
+                raise _Broken(f"Step {len(self.steps) + 1} plans {problem}.")
         return plan, preempted
 
     def _record(self, plan, preempted):
-        notes = {note.name: note for note in getattr(self.scheduler, "notes", ())} if self._is_ours() else {}
+        notes = {note.name: note for note in getattr(self.scheduler, "notes", ())} if self._is_library() else {}
         cells = [self._cell(state, plan, preempted, notes) for state in self.states]
         held = sum(self._blocks(state.computed) for state in self.states if state.request.name in plan or not state.end)
         self.steps.append({
             "used": sum(plan.values()),
-            "held": self.scheduler.held if self._is_ours() and self._unfinished() else held,
+            "held": self.scheduler.held if self._is_library() and self._unfinished() else held,
             "cells": cells,
         })  # fmt: skip
         for state in self.states:
@@ -205,22 +211,25 @@ class _Walk:
             return ["", 0, False, ""]
         if state.end:
             return [state.end, 0, False, state.why]
-        said = notes[name].why if name in notes else ""
+        reason = notes[name].why if name in notes else ""
         if name in preempted:
             state.computed = 0
-            return ["preempted", 0, False, said or "the scheduler says so"]
+            return ["preempted", 0, False, reason or "the scheduler says so"]
         if name not in plan:
-            return ["wait", 0, False, said or "it is not in the plan"]
-        did = "decode" if state.generated and state.left == 1 else "prefill"
-        first, count, known = state.computed + 1, plan[name], state.request.prompt + state.generated
+            return ["wait", 0, False, reason or "it is not in the plan"]
+        did = "decode" if state.generated and state.remaining == 1 else "prefill"
+        first = state.computed + 1
+        count = plan[name]
+        known = state.request.prompt + state.generated
         state.computed += count
-        got = state.left == 0
+        got = state.remaining == 0
         state.generated += got
-        return [did, count, got, said or f"tokens {first} to {state.computed} of {known}"]
+        return [did, count, got, reason or f"tokens {first} to {state.computed} of {known}"]
 
-    def _look_at(self, plan, here):
+    def _check_limits(self, plan, here):
         """What a timeline can show, and no scheduler may do."""
-        step, at = self.steps[-1], f"In step {len(self.steps)}"
+        step = self.steps[-1]
+        at = f"In step {len(self.steps)}"
         if not plan:
             raise _Broken(f"{at} nothing is planned, though {here[0].request.name} is not finished.")
         if step["used"] > self.budget:
@@ -228,7 +237,7 @@ class _Walk:
         if step["held"] > self.n_blocks:
             raise _Broken(f"{at} {step['held']} blocks are needed, of {self.n_blocks}.")
 
-    def _is_ours(self):
+    def _is_library(self):
         return isinstance(self.scheduler, LibraryScheduler)
 
     def _blocks(self, tokens):
@@ -246,8 +255,9 @@ class _TooLong(BaseException):
 
 @contextmanager
 def _limited():
-    """Code inside may run a number of lines, and no more: a loop without end is ended, in any thread."""
-    before, lines = sys.gettrace(), 0
+    """Let code inside run a limited number of lines: an endless loop is stopped, in any thread."""
+    before = sys.gettrace()
+    lines = 0
 
     def trace(frame, event, arg):
         nonlocal lines
@@ -263,33 +273,36 @@ def _limited():
         sys.settrace(before)
 
 
-# --- what is counted and said ---------------------------------------------------------------------------------------
+# --- what is measured and described ---------------------------------------------------------------------------------
 
 
 def measures(walk: Mapping[str, Any], step: int, budget: int, n_blocks: int) -> dict[str, Any]:
-    """What the first `step` steps come to: shares of the budget and of the blocks, 0 to 1, None before the first step;
+    """Return what the first `step` steps come to: shares of the budget and of the blocks, 0 to 1, None before a step;
     "first" has for each request the steps from its arrival to its first token, or None; "mean" is that of those known.
     """
-    seen = walk["steps"][:step]
+    steps = walk["steps"][:step]
     first: list[int | None] = []
     for row, request in enumerate(walk["requests"]):
-        got = [place for place, each in enumerate(seen) if each["cells"][row][2]]
+        got = [place for place, each in enumerate(steps) if each["cells"][row][2]]
         first.append(got[0] + 1 - request["arrival"] if got else None)
-    known = [steps for steps in first if steps is not None]
+    known = [wait for wait in first if wait is not None]
     return {
         "steps": step,
-        "budget": sum(each["used"] for each in seen) / (budget * step) if step else None,
-        "blocks": sum(each["held"] for each in seen) / (n_blocks * step) if step else None,
+        "budget": sum(each["used"] for each in steps) / (budget * step) if step else None,
+        "blocks": sum(each["held"] for each in steps) / (n_blocks * step) if step else None,
         "first": first,
         "mean": sum(known) / len(known) if known else None,
     }
 
 
-def told(walk: Mapping[str, Any], step: int, row: int) -> str:
+def describe_cell(walk: Mapping[str, Any], step: int, row: int) -> str:
     """What request `row` did in step `step`, counted from 0, and why."""
-    request, cells = walk["requests"][row], [each["cells"][row] for each in walk["steps"][: step + 1]]
+    request = walk["requests"][row]
+    cells = [each["cells"][row] for each in walk["steps"][: step + 1]]
     did, count, got, why = cells[-1]
-    head, name, got_so_far = f"Step {step + 1}", request["name"], sum(cell[2] for cell in cells)
+    head = f"Step {step + 1}"
+    name = request["name"]
+    got_so_far = sum(cell[2] for cell in cells)
     if not did:
         return f"{head}: {name} is not there yet. It arrives before step {request['arrival'] + 1}."
     if did == "finished":

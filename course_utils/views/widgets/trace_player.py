@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LINE, _SIDE, _WIDE = 20, 330, 760  # pixels of the picture: of a line of code, of what stands beside, in all
+_LINE = 20  # the height of a line of code, in pixels
+_SIDE = 330  # the width of the picture beside the code
+_WIDE = 760  # the width of all
 _MOST_LETTERS = 58  # of a line of code in the picture
 
 
@@ -35,7 +37,7 @@ class TracePlayer(CourseWidget):
     """
 
     in_gallery = InGallery(
-        2, "Play what breaks a promise", told="Step through the calls after which an object breaks a promise."
+        2, "Play what breaks a promise", summary="Step through the calls after which an object breaks a promise."
     )
 
     _esm = script("trace_player.js")
@@ -59,26 +61,27 @@ class TracePlayer(CourseWidget):
         return proposal.value
 
     def as_text(self) -> str:
-        trace, lines = self._trace, [self._head(), f"    {self._trace['made']}"]
+        trace = self._trace
+        lines = [self._head(), f"    {self._trace['made']}"]
         for place, call in enumerate(trace["calls"], 1):
             gave = f"  # {call['gave']}" if call["gave"] else ""
             lines.append(f"{'  ✗ ' if place == self.last else '    '}{call['code']}{gave}")
-        if seen := in_words(trace["pictures"][-1]):
-            lines += ["Before the last call:", *(f"    {line}" for line in seen)]
-        return "\n".join([*lines, self._broken()])
+        if before := in_words(trace["pictures"][-1]):
+            lines += ["Before the last call:", *(f"    {line}" for line in before)]
+        return "\n".join([*lines, self._describe_breach()])
 
     def alt(self) -> str:
         calls = ", ".join(call["code"] for call in self._trace["calls"])
-        seen = "; ".join(in_words(self._trace["pictures"][-1]))
-        return f"{self._head()}: {calls}. {f'Before the last: {seen}. ' if seen else ''}{self._broken()}"
+        before = "; ".join(in_words(self._trace["pictures"][-1]))
+        return f"{self._head()}: {calls}. {f'Before the last: {before}. ' if before else ''}{self._describe_breach()}"
 
     def figure(self) -> Figure:
         trace = self._trace
         code = [trace["made"], *(call["code"] for call in trace["calls"])]
         picture = trace["pictures"][-1]
-        told = textwrap.wrap(f"✗ {self._broken()}", 104)
+        verdict_lines = textwrap.wrap(f"✗ {self._describe_breach()}", 104)
         middle = max(_LINE * len(code), _height(picture))
-        height = 44 + middle + 16 + 18 * len(told) + 10
+        height = 44 + middle + 16 + 18 * len(verdict_lines) + 10
         fig = new_figure(_WIDE, height)
         ax = fig.add_axes((0, 0, 1, 1))
         ax.set(xlim=(0, _WIDE), ylim=(height, 0))
@@ -86,7 +89,8 @@ class TracePlayer(CourseWidget):
         text: dict[str, Any] = {"va": "center", "parse_math": False}
         ax.text(12, 18, self._head(), **(text | {"fontsize": 10.5, "fontweight": "bold"}))
         for place, line in enumerate(code):
-            y, wrong = 48 + _LINE * place, place == len(code) - 1
+            y = 48 + _LINE * place
+            wrong = place == len(code) - 1
             line = line if len(line) <= _MOST_LETTERS else f"{line[: _MOST_LETTERS - 1]}…"
             look = {"fontweight": "bold"} if wrong else {}
             ax.text(
@@ -96,14 +100,14 @@ class TracePlayer(CourseWidget):
         if _height(picture):
             ax.text(_WIDE - _SIDE, 44, "before the last call", **text)
             _draw(ax, picture, _WIDE - _SIDE, 60)
-        for place, line in enumerate(told):
+        for place, line in enumerate(verdict_lines):
             ax.text(12, 44 + middle + 22 + 18 * place, line, **(text | {"fontweight": "bold"}))
         return fig
 
     def _head(self):
-        return f"{self._trace['name']}: {_count(self.last, 'call')} to a broken promise"
+        return f"{self._trace['name']}: {_count_of(self.last, 'call')} to a broken promise"
 
-    def _broken(self):
+    def _describe_breach(self):
         return f"Broken promise: “{self._trace['promise']}”. At the last call: {self._trace['said']}."
 
 
@@ -111,8 +115,8 @@ def in_words(picture: Mapping[str, Any]) -> list[str]:
     """What a picture shows, a line for each block, sequence or request; none where there is nothing to draw."""
     if "requests" in picture:
         return [
-            f"{_count(_used(picture), 'block')} of {picture['n_blocks']} in use",
-            *starmap(_of_request, picture["requests"].items()),
+            f"{_count_of(_blocks_used(picture), 'block')} of {picture['n_blocks']} in use",
+            *starmap(_describe_request, picture["requests"].items()),
         ]
     if "tables" not in picture:
         return []
@@ -120,38 +124,38 @@ def in_words(picture: Mapping[str, Any]) -> list[str]:
     for block in range(picture["n_blocks"]):
         owners = [name for name, table in picture["tables"].items() if block in table]
         text = picture.get("texts", {}).get(str(block))
-        holds = f", holds {_tokens(text)}" if text is not None else ""
+        holds = f", holds {_join_tokens(text)}" if text is not None else ""
         lines.append(f"block {block}: {' and '.join(owners) or 'free'}{holds}")
     for name, table in picture["tables"].items():
-        lines.append(f"table of {name}: {', '.join(map(str, table)) or 'no block'}{_length(picture, name)}")
+        lines.append(f"table of {name}: {', '.join(map(str, table)) or 'no block'}{_describe_length(picture, name)}")
     return lines
 
 
-def _of_request(name, request):
+def _describe_request(name, request):
     total = request["prompt"] + request["generated"]
-    computed = f"{request['computed']} of {_count(total, 'token')} computed"
+    computed = f"{request['computed']} of {_count_of(total, 'token')} computed"
     return f"{name}: {computed}, {request['generated']} of {request['new']} generated"
 
 
-def _length(picture, name):
+def _describe_length(picture, name):
     if name in picture.get("prompts", {}):
-        return f" (for {_tokens(picture['prompts'][name])})"
-    return f" ({_count(picture['lengths'][name], 'token')})" if name in picture.get("lengths", {}) else ""
+        return f" (for {_join_tokens(picture['prompts'][name])})"
+    return f" ({_count_of(picture['lengths'][name], 'token')})" if name in picture.get("lengths", {}) else ""
 
 
-def _used(picture):
+def _blocks_used(picture):
     return sum(-(-request["computed"] // picture["block_size"]) for request in picture["requests"].values())
 
 
-def _tokens(text):
+def _join_tokens(text):
     return " ".join(map(str, text)) or "nothing"
 
 
-def _count(number, name):
+def _count_of(number, name):
     return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
-# --- what was given -------------------------------------------------------------------------------------------------
+# --- the input ------------------------------------------------------------------------------------------------------
 
 
 def _checked(trace: Any) -> dict[str, Any]:
@@ -160,7 +164,8 @@ def _checked(trace: Any) -> dict[str, Any]:
     for key in ("name", "made", "promise", "said"):
         if not isinstance(trace.get(key), str):
             raise ValueError(f'trace["{key}"] has to be text')
-    calls, pictures = trace.get("calls"), trace.get("pictures")
+    calls = trace.get("calls")
+    pictures = trace.get("pictures")
     if not isinstance(calls, (list, tuple)) or not calls:
         raise ValueError('trace["calls"] has to be a list of at least one call')
     for place, call in enumerate(calls):
@@ -175,8 +180,8 @@ def _checked(trace: Any) -> dict[str, Any]:
         missing = [key for kind, keys in needs.items() if kind in picture for key in keys if key not in picture]
         if missing:
             raise ValueError(f'trace["pictures"][{place}] lacks "{missing[0]}"')
-    kept = ("name", "made", "promise", "said", "calls", "pictures")
-    return {key: _plain(trace[key]) for key in kept}
+    names = ("name", "made", "promise", "said", "calls", "pictures")
+    return {key: _plain(trace[key]) for key in names}
 
 
 def _plain(value: Any) -> Any:
@@ -217,21 +222,24 @@ def _draw_blocks(ax, picture, left, top):
         ax.text(x + 6, y + 13, f"block {block}", **(small | {"fontweight": "bold"}))
         ax.text(x + 6, y + 38, ", ".join(owners) or "free", **small)
         if (text := picture.get("texts", {}).get(str(block))) is not None:
-            ax.text(x + 6, y + 64, _short(_tokens(text), 10), **(small | {"family": "monospace"}))
+            ax.text(x + 6, y + 64, _shorten(_join_tokens(text), 10), **(small | {"family": "monospace"}))
     y = top + 100 * -(-picture["n_blocks"] // 4) + 4
     for place, (name, table) in enumerate(picture["tables"].items()):
-        line = f"{name} → {', '.join(map(str, table))}{_length(picture, name)}"
-        ax.text(left, y + 18 * place, _short(line, 52), **small)
+        line = f"{name} → {', '.join(map(str, table))}{_describe_length(picture, name)}"
+        ax.text(left, y + 18 * place, _shorten(line, 52), **small)
 
 
 def _draw_requests(ax, picture, left, top):
     from matplotlib.patches import Rectangle
 
     small = {"va": "center", "parse_math": False, "fontsize": 10}
-    head = f"{_used(picture)} of {_count(picture['n_blocks'], 'block')} in use, a budget of {picture['budget']}"
+    head = (
+        f"{_blocks_used(picture)} of {_count_of(picture['n_blocks'], 'block')} in use, a budget of {picture['budget']}"
+    )
     ax.text(left, top + 6, head, **small)
     for place, (name, request) in enumerate(picture["requests"].items()):
-        y, total = top + 24 + 26 * place, request["prompt"] + request["new"] - 1
+        y = top + 24 + 26 * place
+        total = request["prompt"] + request["new"] - 1
         ready = request["prompt"] + request["generated"]
         wide = min(18, 150 / max(1, total))
         ax.text(left, y + 7, name, **(small | {"fontweight": "bold"}))
@@ -246,5 +254,5 @@ def _draw_requests(ax, picture, left, top):
         ax.text(left + 24 + total * wide, y + 7, f"{request['generated']} of {request['new']} generated", **small)
 
 
-def _short(text, most):
+def _shorten(text, most):
     return text if len(text) <= most else f"…{text[1 - most :]}"
