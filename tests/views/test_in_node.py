@@ -39,8 +39,8 @@ from course_utils.views.shared import number_text
 from course_utils.views.static_page import page_state
 from course_utils.views.widgets.calculator import CARDS, OWN
 from course_utils.views.widgets.page_table import replay
-from course_utils.views.widgets.painter_verdict import Measured, empty_rows, oddities, tell_verdict
-from course_utils.views.widgets.timeline_run import LibraryScheduler, walked
+from course_utils.views.widgets.painter_verdict import Measured, empty_rows, oddities, verdict_lines
+from course_utils.views.widgets.timeline_run import LibraryScheduler, run_scheduler
 
 pytestmark = NODE
 
@@ -160,7 +160,7 @@ def test_requests_are_scheduled_as_the_library_does():
         settings = {"rule": rule, "budget": budget, "blocks": blocks}
         calls.append([[request._asdict() for request in requests], block_size, settings])
         make = functools.partial(LibraryScheduler, static=rule == "static")
-        wanted.append(walked(make, requests, blocks, block_size, budget))
+        wanted.append(run_scheduler(make, requests, blocks, block_size, budget))
     found = in_node("timeline_alone.js", "scheduledRun", calls)
     assert found == [json.loads(json.dumps(each)) for each in wanted]
     did = {cell[0] for walk in wanted for step in walk["steps"] for cell in step["cells"]}
@@ -196,7 +196,7 @@ def test_a_verdict_on_a_mask_is_told_alike(part):
         leak = measured.leak and measured.leak._asdict()
         if part == "toldVerdict":
             calls.append([leak, may, weights, queries, name])
-            wanted.append(tell_verdict(measured, mask, queries, name))
+            wanted.append(verdict_lines(measured, mask, queries, name))
         elif part == "emptyRows":
             calls.append([may, weights, queries])
             wanted.append(empty_rows(mask, measured.weights, queries))
@@ -287,7 +287,7 @@ def test_softmax_in_another_order(scores, values, block):
     for order in orders:
         widget.order = order
         expected.append({name: getattr(widget, name) for name in ("_keys", "_frames", "_ends")})
-    found = in_node("online_softmax_alone.js", "arranged", [[given, order] for order in orders])
+    found = in_node("online_softmax_alone.js", "arranged", [[state, order] for order in orders])
     assert found == expected
 
 
@@ -302,7 +302,7 @@ def test_walks_through_other_tiles(sizes):
         widget.block_q = block_q
         widget.block_k = block_k
         walks.append(on_page(widget).walk)
-        calls.append([given, on_page(widget).walk["settings"], 4])
+        calls.append([state, on_page(widget).walk["settings"], 4])
     found = in_node("tile_walk_alone.js", "walkThrough", calls)
     for walk, expected in zip(found, walks, strict=True):
         assert walk == {name: part for name, part in expected.items() if name != "settings"}
@@ -336,7 +336,7 @@ def test_a_round_of_speculative_decoding():
         wanted["drafted"], wanted["tokens"] = [*wanted["drafted"]], [*wanted["tokens"]]
         assert mine == wanted
     words = [[f"token {i}" for i in range(len(given["p"]))] for given, _, _ in calls]
-    assert in_node("speculative_round.js", "toldOf", list(zip(found, words, strict=True))) == told
+    assert in_node("speculative_round.js", "toldOf", list(zip(found, words, strict=True))) == texts
     moved = in_node("speculative_round.js", "movedTowards", [[given["p"], given["q"], t] for given, _, t in calls])
     alphas = in_node("speculative_round.js", "overlapOf", [[c[0]["p"], q] for c, q in zip(calls, moved, strict=True)])
     gammas = [len(given["drafted"]) for given, _, _ in calls]
@@ -471,14 +471,14 @@ def test_a_page_schedules_as_the_library_does():
                 widget.blocks = blocks
                 widget.arrivals = name
             walk = dict(on_page(widget).walk)
-            calls.append([sets[name], size, walk.pop("settings")])
+            calls.append([given[name], size, walk.pop("settings")])
             walks.append(walk)
             widget.step = half = widget.last // 2
             steps.append([walk, half, budget, blocks])
             summed.append({**widget.measures, "first": [*widget.measures["first"].values()]})
             for row in range(len(walk["requests"])) if half else ():
                 cells.append([walk, half, row])
-                told.append(widget.told(half, row))
+                told.append(widget.describe(half, row))
     assert in_node("timeline_alone.js", "scheduledRun", calls) == walks
     did = {cell[0] for walk in walks for step in walk["steps"] for cell in step["cells"]}
     assert did == {"", "prefill", "decode", "wait", "preempted", "finished", "refused"}
@@ -500,12 +500,12 @@ def test_a_page_hands_out_blocks_as_the_pool_does():
                 kinds = ["append", *(["free", "fork"][: 1 + (new not in known)] if name in known else [])]
                 kind = chance.choice([*kinds, "append"])
                 made.append([kind, name, new] if kind == "fork" else [kind, name])
-                known = done(made, n_blocks, block_size).tables
+                known = replay(made, n_blocks, block_size).tables
             widget = PageTable(n_blocks, block_size, made)
             calls.append([made, n_blocks, block_size])
-            found = done(*calls[-1])
-            wanted.append({"tables": widget.tables, "lengths": widget.lengths, "references": widget.references,
-                           "slots": found.slots, "changed": found.changed, "told": widget.told})  # fmt: skip
-    assert in_node("page_table.js", "pagesOf", calls) == wanted
-    said = " ".join(each["told"] for each in wanted)
+            found = replay(*calls[-1])
+            expected.append({"tables": widget.tables, "lengths": widget.lengths, "references": widget.references,
+                           "slots": found.slots, "changed": found.changed, "told": widget.message})  # fmt: skip
+    assert in_node("page_table.js", "pagesOf", calls) == expected
+    said = " ".join(each["told"] for each in expected)
     assert "copy on write" in said and "no block is free" in said and "stays" in said

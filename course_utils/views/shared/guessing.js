@@ -1,7 +1,7 @@
 // How near a guess came, as nearness.py and summary.py say it, and the guesses that a page without a kernel keeps.
 
 import { minus } from "./dom.js";
-import { fixedText, scientific } from "./numbers.js";
+import { fixedText, scientific } from "./number_text.js";
 
 const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 

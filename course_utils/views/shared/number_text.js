@@ -1,4 +1,4 @@
-// Numbers as text, the same as numbers.py gives: ties go to the even digit, as Python rounds them.
+// Numbers as text, the same as number_text.py gives: ties go to the even digit, as Python rounds them.
 
 import { minus } from "./dom.js";
 
@@ -42,14 +42,14 @@ export function sevenDigits(value) {
 }
 export const inBrackets = (text) => (text.startsWith("−") ? `(${text})` : text);
 
-// As `three_decimals` in numbers.py: a number for a table.
+// As `three_decimals` in number_text.py: a number for a table.
 export function threeDecimals(value) {
   const size = Math.abs(value);
   if (size < 1e-12) return "0.000";
   return size >= 0.0005 && size < 1000 ? `${value < 0 ? "−" : ""}${fixedText(size, 3)}` : numberText(value);
 }
 
-// As `short` in numbers.py: two decimals. hair: what is added before rounding.
+// As `short` in number_text.py: two decimals. hair: what is added before rounding.
 export function shortText(value, hair = 1e-9) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
   const text = fixedText(Math.abs(value + hair), 2);

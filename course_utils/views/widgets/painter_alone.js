@@ -4,7 +4,7 @@ import { listen } from "../shared/dom.js";
 import { shortText } from "../shared/number_text.js";
 
 const HAIR = 1e-6;
-const ENOUGH = 1e-3; // as SINGLE of numbers.py, and the tolerance of painter_verdict.py
+const ENOUGH = 1e-3; // as SINGLE of number_text.py, and the tolerance of painter_verdict.py
 
 export function answerPainter(model) {
   const { rows, crossed, name } = model.get("_alone");
