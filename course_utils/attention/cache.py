@@ -179,8 +179,8 @@ class SlidingWindowCache(Cache):
 
     def _older_positions(self) -> Tensor:
         """The last positions of each row, as far back as a new query looks; negative before the row's beginning."""
-        kept = self._n_older()
-        return self.lengths[:, None] - kept + torch.arange(kept, device=self.device)  # (B, kept)
+        n_older = self._n_older()
+        return self.lengths[:, None] - n_older + torch.arange(n_older, device=self.device)  # (B, kept)
 
     def _n_older(self) -> int:
         return min(int(self._lengths.max()), self.window - 1)

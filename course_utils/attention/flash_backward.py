@@ -51,16 +51,16 @@ def backward(
     by_keys = lambda meta: (triton.cdiv(n_keys, meta["BLOCK_K"]), h_kv, B)  # noqa: E731
 
     delta = torch.empty_like(lse)
-    given = tiles(q), tiles(k), tiles(v), tiles(do)
+    inputs = tiles(q), tiles(k), tiles(v), tiles(do)
     rest = lse, delta, n, n_keys, h // h_kv, scale * LOG2_E.value
     options = {"CAUSAL": causal, "D_HEAD": padded(d), "enable_fp_fusion": True, "situation": situation(q, k, causal)}
     with turn(q):
         blocks = triton.cdiv(n, 64), h, B
         delta_kernel[blocks](tiles(o, 64), tiles(do, 64), d_lse, delta, n, D_HEAD=padded(d), BLOCK_Q=64)
         run = tuned(d_queries_kernel, D_QUERIES, q)
-        run[by_queries](*given, tiles(dq), *rest, **options)
+        run[by_queries](*inputs, tiles(dq), *rest, **options)
         run = tuned(d_keys_values_kernel, D_KEYS_VALUES, q)
-        run[by_keys](*given, tiles(dk), tiles(dv), *rest, **options)
+        run[by_keys](*inputs, tiles(dk), tiles(dv), *rest, **options)
     return dq, dk, dv
 
 

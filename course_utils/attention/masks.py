@@ -107,11 +107,11 @@ def combine(*masks: Tensor | None) -> Tensor | None:
     Returns None where there is nothing to combine. Raises TypeError for a mask that is not boolean, ValueError (with
     the shapes) for masks that do not broadcast.
     """
-    given = [boolean(mask) for mask in masks if mask is not None]
-    if not given:
+    mask_list = [boolean(mask) for mask in masks if mask is not None]
+    if not mask_list:
         return None
-    _check_broadcast("masks", *given)
-    return reduce(torch.logical_and, given)
+    _check_broadcast("masks", *mask_list)
+    return reduce(torch.logical_and, mask_list)
 
 
 def to_additive(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -89,8 +89,8 @@ def _peak(x: Tensor, dim: int) -> Tensor:
 
 
 def _floating(*tensors: Tensor) -> list[Tensor]:
-    given = [torch.as_tensor(x) for x in tensors]
-    dtype = reduce(torch.promote_types, [x.dtype for x in given])
+    tensors_given = [torch.as_tensor(x) for x in tensors]
+    dtype = reduce(torch.promote_types, [x.dtype for x in tensors_given])
     if not dtype.is_floating_point:
         dtype = torch.get_default_dtype()
-    return [x.to(dtype) for x in given]
+    return [x.to(dtype) for x in tensors_given]

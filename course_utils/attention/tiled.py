@@ -343,13 +343,13 @@ def _check_saved(q: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor) -> No
 
 def _check_values(scores: Tensor, v: Tensor) -> None:
     """ValueError unless scores (…, m) and v (…, m, d_v) can be multiplied."""
-    given = f"scores are {tuple(scores.shape)} and v is {tuple(v.shape)}"
+    shapes = f"scores are {tuple(scores.shape)} and v is {tuple(v.shape)}"
     if scores.ndim < 1 or v.ndim < 2 or scores.shape[-1] != v.shape[-2]:
-        raise ValueError(f"{given}: one value for each key, so (…, m) and (…, m, d_v)")
+        raise ValueError(f"{shapes}: one value for each key, so (…, m) and (…, m, d_v)")
     try:
         np.broadcast_shapes(scores.shape[:-2], v.shape[:-2])
     except ValueError:
-        raise ValueError(f"{given}: their leading axes must be equal, or 1, or absent") from None
+        raise ValueError(f"{shapes}: their leading axes must be equal, or 1, or absent") from None
 
 
 def _three(name: str, partial: Partial) -> Partial:

@@ -228,9 +228,9 @@ def naive_traffic(n: int, m: int, d_k: int, d_v: int, itemsize: int, block_q: in
     d_k, d_v = whole("d_k", d_k), whole("d_v", d_v)
     block_q = None if block_q is None else whole("block_q", block_q)
     passes = 1 if block_q is None else math.ceil(n / block_q)
-    read = n * d_k + passes * m * (d_k + d_v) + 2 * n * m
+    numbers_read = n * d_k + passes * m * (d_k + d_v) + 2 * n * m
     written = 2 * n * m + n * d_v
-    return {"read": read * itemsize, "written": written * itemsize}
+    return {"read": numbers_read * itemsize, "written": written * itemsize}
 
 
 def tiled_traffic(
@@ -251,9 +251,9 @@ def tiled_traffic(
     keys_read = passes * m
     if causal:  # the last block sees all m keys, the one before it up to `rows` fewer, and so on up
         keys_read = sum(m - rows + min(rows, block_q * (i + 1)) for i in range(passes))
-    read = rows * d_k + keys_read * (d_k + d_v)
+    numbers_read = rows * d_k + keys_read * (d_k + d_v)
     written = rows * (d_v + 1)
-    return {"read": read * itemsize, "written": written * itemsize}
+    return {"read": numbers_read * itemsize, "written": written * itemsize}
 
 
 def footprint(block_q: int, block_k: int, d_k: int, d_v: int, itemsize: int) -> int:

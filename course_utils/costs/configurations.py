@@ -65,10 +65,10 @@ class Configuration:
     def cache_bytes(self, T: int, B: int = 1, bytes_per_value: float | str | torch.dtype = 2) -> float:
         """Bytes of the cache for B sequences of T tokens; a layer with a window keeps at most its last `window`."""
         (T,) = whole(T=T)
-        kept = sum(layers * min(T, window or T) for layers, window in self.spans)  # of all layers together
+        tokens_kept = sum(layers * min(T, window or T) for layers, window in self.spans)  # of all layers together
         if self.d_latent and self.d_rope is not None:
-            return latent_cache_bytes(1, self.d_latent, self.d_rope, kept, B, bytes_per_value)
-        return kv_cache_bytes(1, self.n_kv_heads, self.d_head, kept, B, bytes_per_value)
+            return latent_cache_bytes(1, self.d_latent, self.d_rope, tokens_kept, B, bytes_per_value)
+        return kv_cache_bytes(1, self.n_kv_heads, self.d_head, tokens_kept, B, bytes_per_value)
 
     def layer_flops(self, T: int, causal: bool = False) -> counts.LayerFlops:
         """FLOPs of one layer over T tokens, every token seeing all before it, as if there were no window.

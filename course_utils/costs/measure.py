@@ -227,7 +227,7 @@ def _run(
     rehearse: tuple | None,
     peak: _ResidentPeak | _AllocatorPeak,
 ) -> int:
-    prepared = (lambda *given: given) if prepare is None else prepare
+    prepared = (lambda *arguments: arguments) if prepare is None else prepare
     if rehearse is not None:
         function(*prepared(*rehearse))
     inputs = prepared(*arguments)
@@ -352,16 +352,16 @@ def environment(device: Any = "cpu") -> dict[str, Any]:
     loaded = sys.modules.get("torch")
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     threads = loaded.get_num_threads() if loaded else int(limit or os.cpu_count() or 1)
-    found = {"device": _cpu_name(), "cpu": _cpu_name(), "cores": os.cpu_count(), "threads": threads}
-    found["load"] = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+    facts = {"device": _cpu_name(), "cpu": _cpu_name(), "cores": os.cpu_count(), "threads": threads}
+    facts["load"] = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
     if _device_kind(device) == "cuda":
         import torch
 
         card = torch.cuda.get_device_properties(device)
-        found |= {"device": card.name, "memory_bytes": card.total_memory, "cuda": torch.version.cuda}
-    found |= {"system": f"{platform.system()} {platform.machine()}", "python": platform.python_version()}
-    found |= {name: _version(name) for name in ("torch", "triton", "numpy")}
-    return found | {"date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+        facts |= {"device": card.name, "memory_bytes": card.total_memory, "cuda": torch.version.cuda}
+    facts |= {"system": f"{platform.system()} {platform.machine()}", "python": platform.python_version()}
+    facts |= {name: _version(name) for name in ("torch", "triton", "numpy")}
+    return facts | {"date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
 
 
 def growth_exponent(sizes: Sequence[float], amounts: Sequence[float]) -> float:

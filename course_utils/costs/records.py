@@ -105,8 +105,8 @@ def recorded(benchmark: str, folder: Path | str = RECORDED) -> list[dict[str, An
     With folder=LOCAL those of this machine. Quick runs measure nothing and are left out.
     """
     results = [read(path) for path in sorted(Path(folder).glob(f"{_slug(benchmark)}-*.json"))]
-    found = [result for result in results if result["benchmark"] == benchmark and not result["settings"].get("quick")]
-    return sorted(found, key=lambda result: result["environment"]["date"], reverse=True)
+    matches = [result for result in results if result["benchmark"] == benchmark and not result["settings"].get("quick")]
+    return sorted(matches, key=lambda result: result["environment"]["date"], reverse=True)
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str] | None = None) -> str:

@@ -46,8 +46,8 @@ class Layers:
         """How many entries a layer has after T tokens."""
         return min(T, self.window or T) // self.every if self.numbers else 0
 
-    def kept(self, T: int) -> int:
-        """Numbers that all layers keep of T tokens."""
+    def numbers_kept(self, T: int) -> int:
+        """Return how many numbers all layers keep of T tokens."""
         return (self.count - self.shared) * (self.entries(T) * (self.numbers + self.index_numbers) + self.state)
 
     def step(self, T: int) -> tuple[int, int]:
@@ -57,9 +57,9 @@ class Layers:
         says of the key, the correction, and the query's answer. Source: Yang et al. 2024 (Gated DeltaNet), section 3.1.
         """
         entries = self.entries(T)
-        met = min(entries, self.chosen or entries)
-        work = self.heads * self.work * met + self.index_heads * self.index_numbers * entries + 3 * self.state
-        moved = self.numbers * met + self.index_numbers * entries + 2 * self.state
+        attended = min(entries, self.chosen or entries)
+        work = self.heads * self.work * attended + self.index_heads * self.index_numbers * entries + 3 * self.state
+        moved = self.numbers * attended + self.index_numbers * entries + 2 * self.state
         return self.count * FLOPS_PER_MULTIPLY_ADD * work, self.count * moved
 
 
@@ -76,7 +76,7 @@ class Model:
     def kept_bytes(self, T: int, bytes_per_value: float | str | torch.dtype = 2) -> float:
         """Bytes kept of one text of T tokens."""
         (T,) = whole(T=T)
-        return sum(layers.kept(T) for layers in self.layers) * value_bytes(bytes_per_value)
+        return sum(layers.numbers_kept(T) for layers in self.layers) * value_bytes(bytes_per_value)
 
     def step(self, T: int, bytes_per_value: float | str | torch.dtype = 2) -> Task:
         """What attention does in one decode step at T tokens: FLOPs, and bytes moved, each layer on its own.

@@ -148,8 +148,8 @@ class Block(nn.Module):
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         options = {"mask": mask, "cache": cache, "lengths": lengths, "head_mask": head_mask}
-        found, weights = self.attention(self.attention_norm(x), return_weights=True, **options)
-        x = x + found  # (B, T, d_model)
+        attended, weights = self.attention(self.attention_norm(x), return_weights=True, **options)
+        x = x + attended  # (B, T, d_model)
         if self.feed_forward is not None:
             x = x + self.feed_forward(self.feed_forward_norm(x))  # (B, T, d_model)
         return (x, weights) if return_weights else x

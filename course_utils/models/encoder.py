@@ -54,18 +54,18 @@ def attention(sentence: str) -> tuple[list[str], Tensor]:
     w = _weights()
     x = w["embeddings.word_embeddings.weight"][numbers] + w["embeddings.position_embeddings.weight"][: len(numbers)]
     x = _norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")[None]  # (1, T, 384)
-    found = []
+    weights_of_layers = []
     for layer in range(N_LAYERS):
         place = f"encoder.layer.{layer}"
         q, k, v = (split_heads(_linear(x, f"{place}.attention.self.{part}"), N_HEADS) for part in _PARTS)
         heads, weights = attend(q, k, v)  # (1, 12, T, 32) and (1, 12, T, T)
-        found.append(weights[0])
+        weights_of_layers.append(weights[0])
         x = _norm(
             x + _linear(merge_heads(heads), f"{place}.attention.output.dense"), f"{place}.attention.output.LayerNorm"
         )
         wide = F.gelu(_linear(x, f"{place}.intermediate.dense"))  # (1, T, 1536)
         x = _norm(x + _linear(wide, f"{place}.output.dense"), f"{place}.output.LayerNorm")
-    return tokens, torch.stack(found)
+    return tokens, torch.stack(weights_of_layers)
 
 
 def tokenise(sentence: str) -> tuple[list[str], Tensor]:
@@ -118,7 +118,7 @@ def _norm(x: Tensor, name: str) -> Tensor:
 
 
 def _pieces(word: str, numbers: dict[str, int]) -> list[str]:
-    found = []
+    pieces = []
     start = 0
     while start < len(word):
         mark = "##" if start else ""
@@ -126,9 +126,9 @@ def _pieces(word: str, numbers: dict[str, int]) -> list[str]:
         end = next(ends, None)
         if end is None:
             return ["[UNK]"]
-        found.append(mark + word[start:end])
+        pieces.append(mark + word[start:end])
         start = end
-    return found
+    return pieces
 
 
 @cache
@@ -153,10 +153,10 @@ def _weights() -> dict[str, Tensor]:
 
 
 def _folder() -> Path:
-    found = find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
         raise ImportError(f"the weights are not installed: {INSTALL}")
-    return Path(found.submodule_search_locations[0]) / "model"
+    return Path(spec.submodule_search_locations[0]) / "model"
 
 
 def main(quick: bool = False, folder: Path | str = STORED) -> None:
@@ -168,10 +168,10 @@ def main(quick: bool = False, folder: Path | str = STORED) -> None:
         "model": "all-MiniLM-L6-v2", "licence": "Apache-2.0",
     }  # fmt: skip
     findings = []
-    for found in rows:
-        shares = np.array(found["weights"])[:, :, found["tokens"].index("animal")]  # (6, 12)
+    for row in rows:
+        shares = np.array(row["weights"])[:, :, row["tokens"].index("animal")]  # (6, 12)
         layer, head = np.unravel_index(shares.argmax(), shares.shape)
-        findings.append(f"{found['sentence']} “it” gives “animal” {shares.max():.2f} in layer {layer}, head {head}")
+        findings.append(f"{row['sentence']} “it” gives “animal” {shares.max():.2f} in layer {layer}, head {head}")
     print("\n".join(findings))
     print(f"\nwritten: {records.write(BENCHMARK, environment(), settings, rows, findings, folder)}")
 

@@ -159,8 +159,8 @@ def where(real: Real, sentence: str, from_word: str, to_word: str) -> Tensor:
 
 def best(scores: Tensor, n: int) -> list[Head]:
     """The n heads with the largest scores (layers, heads), the largest first."""
-    found = scores.flatten().topk(n).indices.tolist()
-    return [divmod(place, scores.shape[1]) for place in found]
+    places = scores.flatten().topk(n).indices.tolist()
+    return [divmod(place, scores.shape[1]) for place in places]
 
 
 # --- heads switched off ---------------------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:
         *_scores(real, opening(512)),
         _induction(real, opening(512), draws=1 if quick else 5),
         _agreement(real, facts.SWEPT[: 1 if quick else None]),
-        _where(real, facts.READ[: 1 if quick else None]),
-        _left_out(real, opening(256)),
+        _record_looks(real, facts.READ[: 1 if quick else None]),
+        _record_without_parts(real, opening(256)),
         _ahead(real, opening(256), range(1 if quick else len(real.model.blocks))),
         _windows(real, opening(768)),
         _caches(real, opening(512)),
@@ -92,23 +92,23 @@ def _induction(real: Real, text: Tensor, draws: int) -> dict[str, Any]:
 def _agreement(real: Real, layers: Sequence[int]) -> dict[str, Any]:
     """The margins of the sentences, and their mean and how many are right without each head of some layers."""
     each = facts.margins_without_each(real, layers)  # (layers, heads, 12)
-    seen = facts.subject_weights(real)  # (all layers, heads, 12)
+    weights = facts.subject_weights(real)  # (all layers, heads, 12)
     row = {"fact": "agreement", "sentences": [*facts.PLURAL, *facts.SINGULAR], "margins": _plain(facts.margins(real))}
     row |= {"head": facts.SUBJECT_HEAD, "without_head": _plain(facts.margins(real, [facts.SUBJECT_HEAD]))}
-    row |= {"subject_weights": _plain(seen.mean(-1)), "subject_weights_of_head": _plain(seen[facts.SUBJECT_HEAD])}
+    row |= {"subject_weights": _plain(weights.mean(-1)), "subject_weights_of_head": _plain(weights[facts.SUBJECT_HEAD])}
     row |= {"layers": [*layers], "margin_without_each": _plain(each.mean(-1))}
     return row | {"right_without_each": (each > 0).sum(-1).tolist()}
 
 
-def _where(real: Real, read: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
+def _record_looks(real: Real, requests: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
     looks = [
         {"sentence": sentence, "from": i, "to": j, "weights": _plain(facts.where(real, sentence, i, j))}
-        for sentence, i, j in read
+        for sentence, i, j in requests
     ]
     return {"fact": "where", "head": facts.SUBJECT_HEAD, "looks": looks}
 
 
-def _left_out(real: Real, text: Tensor) -> dict[str, Any]:
+def _record_without_parts(real: Real, text: Tensor) -> dict[str, Any]:
     row = {"fact": "left out", "tokens": text.shape[1], "loss": facts.loss(real, text)}
     row |= {"without_scale": facts.loss_changed(real, text, scaled=False)}
     return row | {"without_rotation": facts.loss_changed(real, text, rotated=False)}
@@ -140,17 +140,17 @@ def _caches(real: Real, text: Tensor) -> dict[str, Any]:
     losses = {name: facts.cache_losses(real, text, kind) for name, kind in facts.CACHES.items()}
     plain = next(iter(losses.values()))
     caches = []
-    for name, found in losses.items():
-        more = found - plain  # (T - 1,)
-        row = {"cache": name, "loss": found.mean().item(), "difference": more.mean().item()}
+    for name, cache_losses in losses.items():
+        more = cache_losses - plain  # (T - 1,)
+        row = {"cache": name, "loss": cache_losses.mean().item(), "difference": more.mean().item()}
         caches.append(row | {"standard_error": more.std().item() / len(more) ** 0.5})
     return {"fact": "caches", "tokens": text.shape[1], "caches": caches}
 
 
 def _drafts(real: Real, name: str, n: int) -> dict[str, Any]:
     passes = facts.draft_passes(real, facts.PROMPTS[name], n)
-    drafted, kept = (sum(counts) for counts in zip(*passes, strict=True))
-    row = {"name": name, "prompt": facts.PROMPTS[name], "passes": len(passes), "drafted": drafted, "kept": kept}
+    drafted, accepted = (sum(counts) for counts in zip(*passes, strict=True))
+    row = {"name": name, "prompt": facts.PROMPTS[name], "passes": len(passes), "drafted": drafted, "kept": accepted}
     tokens = real.encode(facts.PROMPTS[name])[0].tolist()
     return row | {"written": real.tokenizer.decode(real.stream(tokens, n))}
 
@@ -165,7 +165,7 @@ def _findings(rows: Sequence[dict[str, Any]]) -> list[str]:
     agreement = of["agreement"]
     out = of["left out"]
     random = [one["loss"] for one in induction["without_random"]]
-    found = [
+    findings = [
         f"first token: {of['first token']['heads_above_half']} heads give it more than half",
         f"copies of random tokens: loss {induction['loss']:.2f}, {induction['without_best']:.2f} without the eight "
         f"best induction heads, {min(random):.2f} to {max(random):.2f} without eight others",
@@ -174,14 +174,14 @@ def _findings(rows: Sequence[dict[str, Any]]) -> list[str]:
         f"loss {out['loss']:.2f}, {out['without_scale']:.2f} without the scale, {out['without_rotation']:.2f} without "
         "the rotation",
     ]
-    found += [
+    findings += [
         f"window {one['window']}, first {one['first']}: loss {one['loss']:.3f}" for one in of["windows"]["windows"]
     ]
-    found += [
+    findings += [
         f"{one['cache']} caches: loss {one['loss']:.4f}, {one['difference']:+.4f} ± {one['standard_error']:.4f}"
         for one in of["caches"]["caches"]
     ]
-    return found + [
+    return findings + [
         f"drafts, {one['name']}: {one['passes']} passes, {one['kept']} of {one['drafted']} drafts kept"
         for one in of["drafts"]["prompts"]
     ]
@@ -190,17 +190,17 @@ def _findings(rows: Sequence[dict[str, Any]]) -> list[str]:
 def main(quick: bool = False, folder: Path | str = STORED) -> None:
     """Measure all facts and write them to the folder. Raises `store.NoModel` where the model is not there."""
     torch.set_num_threads(1)
-    found = load()
+    loaded = load()
     chosen = store.chosen()
     file = (Path(fetch.MODEL).name, fetch.HASHES[fetch.MODEL])
     if chosen is not None:
         file = (chosen.name, sha256(chosen.read_bytes()).hexdigest())
     settings = {
         "quick": quick, "command": "python -m course_utils.models.facts_record --record",
-        "model": {"name": found.name, "file": file[0], "sha256": file[1], "dtype": "float32", "get": store.GET},
+        "model": {"name": loaded.name, "file": file[0], "sha256": file[1], "dtype": "float32", "get": store.GET},
         "text": facts.TEXT.name,
     }  # fmt: skip
-    rows = measure(found, quick)
+    rows = measure(loaded, quick)
     findings = _findings(rows)
     print("\n".join(findings))
     print(f"\nwritten: {records.write(BENCHMARK, environment(), settings, rows, findings, folder)}")

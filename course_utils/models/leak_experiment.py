@@ -84,8 +84,8 @@ class Guesser(nn.Module):
         x = self.tokens(tokens) + self.positions.weight[:T]  # (B, T, d_model)
         qkv = self.qkv_proj(x).view(B, T, 3, N_HEADS, -1)  # (B, T, 3, h, d_head)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (B, h, T, d_head) each
-        found = self._attend(q, k, v).transpose(1, 2).flatten(2)  # (B, T, d_model)
-        return self.read(x + self.out_proj(found))  # (B, T, V)
+        attended = self._attend(q, k, v).transpose(1, 2).flatten(2)  # (B, T, d_model)
+        return self.read(x + self.out_proj(attended))  # (B, T, V)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         output = self.attention(q, k, v)

@@ -62,9 +62,9 @@ class Real:
             attention.own.update((name, part) for name, part in parts.items() if name != "writes")
         return replace(self, model=model, writes=parts.get("writes", self.writes))
 
-    def answer(self, said: str, most: int = 64) -> str:
+    def answer(self, message: str, most: int = 64) -> str:
         """What the model answers to one turn, the likeliest token each time: its text, of at most `most` tokens."""
-        return self.tokenizer.decode(self.stream(self.tokenizer.chat(said), most))
+        return self.tokenizer.decode(self.stream(self.tokenizer.chat(message), most))
 
     def stream(self, tokens: Sequence[int], most: int, caches: Sequence[Cache] | None = None) -> Iterator[int]:
         """The likeliest tokens after these, one by one, until the turn ends or there are `most`.
@@ -128,12 +128,12 @@ def load(dtype: torch.dtype = torch.float32) -> Real:
 
     Raises `store.NoModel` where it is not there, CourseError for a damaged file or one that cannot be run.
     """
-    found, weights = store.read(dtype)
+    description, weights = store.read(dtype)
     with _Unfilled():
-        model = Decoder(**found.sizes)
+        model = Decoder(**description.sizes)
     model.load_state_dict(weights, assign=True)
     model.eval().requires_grad_(False)
-    return Real(found.name, model, Tokenizer(**found.words), found.end, found.context)
+    return Real(description.name, model, Tokenizer(**description.words), description.end, description.context)
 
 
 def missing() -> str:

@@ -98,8 +98,8 @@ def from_triangles(triangles: bytes, layers: int, heads: int, T: int) -> np.ndar
 @cache
 def recorded() -> tuple[Reading, ...]:
     """What the real model made of `SENTENCES`."""
-    kept = json.loads((STORED / NAME).read_text(encoding="utf-8"))
-    header = kept["header"]
+    stored = json.loads((STORED / NAME).read_text(encoding="utf-8"))
+    header = stored["header"]
     source = f"recorded from {header['model']} on {header['date']}"
     return tuple(
         Reading(
@@ -109,7 +109,7 @@ def recorded() -> tuple[Reading, ...]:
             [[(text, chance) for text, chance in some] for some in row["following"]],
             source,
         )
-        for row in kept["sentences"]
+        for row in stored["sentences"]
     )
 
 

@@ -88,13 +88,13 @@ def scores_after(steps: int, seed: int = 0, rate: float = RATE) -> tuple[Tensor,
     steps = whole("steps", steps, least=0)
     seed = whole("seed", seed, least=0)
     model = _untrained(SCALES["1/√d_k"], seed)
-    (keys, values, asked, place) = _unseen(seed)
+    (keys, values, query_keys, place) = _unseen(seed)
     with torch.enable_grad():
         _fit(model, seed, rate, steps)
-    q = model.q_proj(model.keys(asked))  # (B, d_k)
+    q = model.q_proj(model.keys(query_keys))  # (B, d_k)
     scores = model.scale * (model.k_proj(model.pairs(keys, values)) @ q[:, :, None])[..., 0]  # (B, m)
-    wanted = torch.arange(PAIRS) == place[:, None]
-    return q, scores[wanted], scores[~wanted].view(len(q), PAIRS - 1)
+    is_target = torch.arange(PAIRS) == place[:, None]
+    return q, scores[is_target], scores[~is_target].view(len(q), PAIRS - 1)
 
 
 class LookUp(nn.Module):
@@ -115,12 +115,12 @@ class LookUp(nn.Module):
         for layer in (self.q_proj, self.k_proj):
             nn.init.normal_(layer.weight, std=start / math.sqrt(D_MODEL))
 
-    def forward(self, keys: Tensor, values: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, keys: Tensor, values: Tensor, query_keys: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (B, 16) over the values and weights (B, 16) over the pairs, for `dictionaries` (B, 16)."""
         pairs = self.pairs(keys, values)
-        q = self.q_proj(self.keys(asked))[:, None]  # (B, 1, d_k)
-        found, weights = attention(q, self.k_proj(pairs), self.v_proj(pairs), scale=self.scale)
-        return self.read(found[:, 0]), weights[:, 0]  # (B, 16), (B, m)
+        q = self.q_proj(self.keys(query_keys))[:, None]  # (B, 1, d_k)
+        blended, weights = attention(q, self.k_proj(pairs), self.v_proj(pairs), scale=self.scale)
+        return self.read(blended[:, 0]), weights[:, 0]  # (B, 16), (B, m)
 
     def pairs(self, keys: Tensor, values: Tensor) -> Tensor:
         """Each pair as one token: (B, m) and (B, m) -> (B, m, d_model)."""
@@ -155,8 +155,8 @@ def _fit(model: LookUp, seed: int, rate: float, steps: int) -> list[float]:
     optimiser = torch.optim.Adam(model.parameters(), lr=rate)
     losses = []
     for _ in range(steps):
-        keys, values, asked, place = dictionaries(BATCH, generator)
-        logits, _ = model(keys, values, asked)
+        keys, values, query_keys, place = dictionaries(BATCH, generator)
+        logits, _ = model(keys, values, query_keys)
         loss = F.cross_entropy(logits, values.gather(1, place[:, None])[:, 0])
         optimiser.zero_grad()
         loss.backward()
@@ -240,8 +240,8 @@ def _steps_to_learn(losses: Sequence[float], averaged: int) -> float:
 @torch.no_grad()
 def _look_inside(model: LookUp, unseen: tuple[Tensor, ...]) -> tuple[float, float]:
     """Mean entropy of the weights, nats, and mean weight on the key asked for."""
-    keys, values, asked, place = unseen
-    _, weights = model(keys, values, asked)
+    keys, values, query_keys, place = unseen
+    _, weights = model(keys, values, query_keys)
     return entropy(weights).mean().item(), weights.gather(1, place[:, None]).mean().item()
 
 

@@ -62,12 +62,12 @@ def fit(tokens: Sequence[float], contexts: Sequence[float], seconds: Sequence[fl
     measured = rows[:, 3]
     if not (np.isfinite(rows).all() and (measured > 0).all()):
         raise ValueError("seconds holds a number that is not above 0, or a number is not finite: leave those steps out")
-    found = _not_negative(design / measured[:, None], np.ones(len(rows)))
-    told = design @ found
+    coefficients = _not_negative(design / measured[:, None], np.ones(len(rows)))
+    predicted = design @ coefficients
     spread = float(((measured - measured.mean()) ** 2).sum())
-    missed = float(((measured - told) ** 2).sum())
+    missed = float(((measured - predicted) ** 2).sum())
     r_squared = 1 - missed / spread if spread else float(missed == 0)
-    return Fit(StepCost(*map(float, found)), r_squared, float(np.abs(told / measured - 1).max()))
+    return Fit(StepCost(*map(float, coefficients)), r_squared, float(np.abs(predicted / measured - 1).max()))
 
 
 @functools.cache

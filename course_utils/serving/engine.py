@@ -93,8 +93,8 @@ class Engine:
 
         Raises ValueError for no tokens, unknown ones, a name that was used, and a request that the pool cannot hold.
         """
-        given = tokens.tolist() if isinstance(tokens, Tensor) else tokens
-        prompt = [whole("a token", token, least=0) for token in given]
+        prompt_tokens = tokens.tolist() if isinstance(tokens, Tensor) else tokens
+        prompt = [whole("a token", token, least=0) for token in prompt_tokens]
         words = self.model.embedding.num_embeddings
         if not prompt or max(prompt) >= words:
             raise ValueError(f"tokens are {prompt}: give at least one, each from 0 to {words - 1}")
@@ -126,7 +126,7 @@ class Engine:
                 self._log(name, "prefill", n)
             if self.prefixes:
                 self.prefixes.keep(self._tokens(name)[: each.computed + n], each.table)
-            if n == each.left:
+            if n == each.remaining:
                 self._replies[name].append(token)
                 self._log(name, "token")
                 if len(self._replies[name]) == each.request.new:
@@ -149,10 +149,10 @@ class Engine:
 
     def _share_prefix(self, name: str) -> list[int]:
         """The blocks that hold the beginning of a request's tokens already, from now on held for it too."""
-        found = self.prefixes.lookup(self._tokens(name)) if self.prefixes else []
-        for block in found:
+        cached_blocks = self.prefixes.lookup(self._tokens(name)) if self.prefixes else []
+        for block in cached_blocks:
             self.blocks.share(block)
-        return found
+        return cached_blocks
 
     def _follow(self, before: list[tuple[Progress, int, list[int]]]) -> None:
         """Log who was sent away or let in by the plan, and move the blocks of those that are swapped.

@@ -29,16 +29,16 @@ def ttft(arrival: float, times: Sequence[float]) -> float:
 
 def gaps(times: Sequence[float]) -> list[float]:
     """Seconds between a token and the next: one number fewer than tokens. Raises ValueError for times that go back."""
-    found = [later - earlier for earlier, later in itertools.pairwise(times)]
-    if any(gap < 0 for gap in found):
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    if any(gap < 0 for gap in waits):
         raise ValueError("times go back: give them in order")
-    return found
+    return waits
 
 
 def tpot(times: Sequence[float]) -> float | None:
     """Seconds per output token after the first: (last − first) / (tokens − 1), the mean gap. None for one token."""
-    found = gaps(times)
-    return (times[-1] - times[0]) / len(found) if found else None
+    waits = gaps(times)
+    return (times[-1] - times[0]) / len(waits) if waits else None
 
 
 # --- many requests --------------------------------------------------------------------------------------------------
@@ -160,8 +160,8 @@ def little(arrivals: Sequence[float], finishes: Sequence[float]) -> Little:
         area += present * (time - before)
         present = present + change
         before = time
-    spent = sum(finish - arrival for arrival, finish in zip(arrivals, finishes, strict=True))
-    return Little(area / span, len(arrivals) / span, spent / len(arrivals))
+    time_in_system = sum(finish - arrival for arrival, finish in zip(arrivals, finishes, strict=True))
+    return Little(area / span, len(arrivals) / span, time_in_system / len(arrivals))
 
 
 # --- how much it bears ----------------------------------------------------------------------------------------------
@@ -194,15 +194,15 @@ def measures(log: Log, ttft_at_most: float, gap_at_most: float) -> dict[str, flo
 
     kept is the share of requests that kept the promise, which goodput counts a second.
     """
-    told = summary(log)
-    if told.tpot is None or told.gap is None or told.largest_gap is None:
+    totals = summary(log)
+    if totals.tpot is None or totals.gap is None or totals.largest_gap is None:
         raise ValueError("no request wrote two tokens: there are no gaps to tell of")
     good = goodput(log, ttft_at_most, gap_at_most)
-    found = (
-        told.throughput, good, good * told.seconds / told.requests, log.use, told.ttft.p50, told.ttft.p95,
-        told.tpot.p50, told.gap.p95, told.gap.p99, told.largest_gap,
+    values = (
+        totals.throughput, good, good * totals.seconds / totals.requests, log.use, totals.ttft.p50, totals.ttft.p95,
+        totals.tpot.p50, totals.gap.p95, totals.gap.p99, totals.largest_gap,
     )  # fmt: skip
-    return dict(zip(MEASURES, found, strict=True))
+    return dict(zip(MEASURES, values, strict=True))
 
 
 def capacity(
@@ -242,6 +242,6 @@ def sweep(
     rows = []
     for rate in rates:
         logs = (simulate(poisson(n, rate, seed, prompts, answers), cost, n_slots, **options) for seed in seeds)
-        found = [measures(log, *promise) for log in logs]
-        rows.append({"rate": rate} | {name: Mean.of([each[name] for each in found]) for name in MEASURES})
+        per_seed = [measures(log, *promise) for log in logs]
+        rows.append({"rate": rate} | {name: Mean.of([each[name] for each in per_seed]) for name in MEASURES})
     return rows

@@ -130,8 +130,8 @@ def merge(a: PartialOutput, b: PartialOutput) -> PartialOutput:
     It is day 6's rule, for outputs that are divided by their sums already. Source: Dao et al. 2022, section 3.1.
     """
     lse = np.logaddexp(a.lse, b.lse)
-    seen = np.where(np.isneginf(lse), 0, lse)  # −inf − −inf would be NaN; no keys on either side give zeros
-    o = sum(np.exp(part.lse - seen)[..., None] * part.o for part in (a, b))
+    finite_lse = np.where(np.isneginf(lse), 0, lse)  # −inf − −inf would be NaN; no keys on either side give zeros
+    o = sum(np.exp(part.lse - finite_lse)[..., None] * part.o for part in (a, b))
     return PartialOutput(np.asarray(o), lse)
 
 

@@ -129,19 +129,19 @@ def measure_acceptance(
     """
     rng = np.random.default_rng(seed)
     alphas = []
-    kept = []
+    accepted = []
     tokens = 0
     for prompt in prompts:
         text = list(prompt)
         while len(text) < len(prompt) + n_new:
             done = speculate(p_of, q_of, text, gamma, rng)
             alphas.append(overlap(done.p[0], done.q[0]))
-            kept.append(done.accepted)
+            accepted.append(done.accepted)
             tokens += len(done.tokens)
             text.extend(done.tokens)
-    looked_at = sum(min(each + 1, gamma) for each in kept)
+    looked_at = sum(min(each + 1, gamma) for each in accepted)
     return {
-        "rounds": len(kept), "tokens": tokens, "drafted": gamma * len(kept), "alpha": float(np.mean(alphas)),
-        "accepted": sum(kept), "accepted_share": sum(kept) / looked_at, "tokens_a_pass": tokens / len(kept),
-        "survival": [sum(each > i for each in kept) / len(kept) for i in range(gamma)],
+        "rounds": len(accepted), "tokens": tokens, "drafted": gamma * len(accepted), "alpha": float(np.mean(alphas)),
+        "accepted": sum(accepted), "accepted_share": sum(accepted) / looked_at, "tokens_a_pass": tokens / len(accepted),
+        "survival": [sum(each > i for each in accepted) / len(accepted) for i in range(gamma)],
     }  # fmt: skip

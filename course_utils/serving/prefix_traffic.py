@@ -22,12 +22,12 @@ def chat_turns(
     Raises ValueError or TypeError for numbers that are no sizes.
     """
     rng = _rng(seed, n_users=n_users, n_turns=n_turns, first=first, turn=turn, vocabulary=vocabulary)
-    said: Prompts = [[] for _ in range(n_users)]
+    histories: Prompts = [[] for _ in range(n_users)]
     prompts = []
     for number in range(n_turns):
         for user in rng.sample(range(n_users), n_users):
-            said[user] = said[user] + _tokens(rng, turn if number else first, vocabulary)
-            prompts.append(said[user])
+            histories[user] = histories[user] + _tokens(rng, turn if number else first, vocabulary)
+            prompts.append(histories[user])
     return prompts
 
 
@@ -59,8 +59,8 @@ def few_shot(
     rng = _rng(seed, **sizes, vocabulary=vocabulary)
     prompts = []
     for _ in range(n_tasks):
-        shown = _tokens(rng, examples, vocabulary)
-        prompts += [shown + _tokens(rng, question, vocabulary) for _ in range(n_questions)]
+        example_tokens = _tokens(rng, examples, vocabulary)
+        prompts += [example_tokens + _tokens(rng, question, vocabulary) for _ in range(n_questions)]
     rng.shuffle(prompts)
     return prompts
 

@@ -67,16 +67,16 @@ class PrefixCache:
         return self._pool.references(block) - (block in self._names)
 
     def lookup(self, tokens: Sequence[int]) -> list[int]:
-        """The blocks of the longest prefix of `tokens` that is cached, in order. They are not held yet: `share` them.
+        """Return the blocks of the longest cached prefix of `tokens`, in order. They are not held yet: `share` them.
 
-        At least one token is left over, also where all of them are cached.
+        At least one token is left over, even if all of them are cached.
         """
-        found: list[int] = []
+        blocks: list[int] = []
         for name in chain_hashes(tokens[: max(0, len(tokens) - 1)], self.block_size):
             if name not in self._blocks:
                 break
-            found.append(self._blocks[name])
-        return found
+            blocks.append(self._blocks[name])
+        return blocks
 
     def allocate(self) -> int:
         """A block to write to, held once. Evicts where no block is empty; raises CacheFull where tables hold all."""
@@ -125,7 +125,7 @@ class PrefixCache:
         table = self.lookup(tokens)
         for block in table:
             self.share(block)
-        found = len(table) * self.block_size
+        n_cached = len(table) * self.block_size
         try:
             while len(table) * self.block_size < len(tokens):
                 table.append(self.allocate())
@@ -133,7 +133,7 @@ class PrefixCache:
         finally:
             for block in reversed(table):
                 self.release(block)
-        return found
+        return n_cached
 
     def _use(self, block: int) -> None:
         if block in self._names:
@@ -209,12 +209,12 @@ class RadixTree:
         """
         if len(tokens) != len(slots):
             raise ValueError(f"{len(tokens)} tokens and {len(slots)} slots: give one slot for each token")
-        found, node = self._walk(tokens)
-        rest = tuple(tokens[len(found) :])
+        slots_known, node = self._walk(tokens)
+        rest = tuple(tokens[len(slots_known) :])
         if rest:
-            leaf = Node(rest, list(slots[len(found) :]), node, used=self._clock)
+            leaf = Node(rest, list(slots[len(slots_known) :]), node, used=self._clock)
             node.children[rest[0]] = leaf
-        return found + list(slots[len(found) :])
+        return slots_known + list(slots[len(slots_known) :])
 
     def lock(self, node: Node) -> None:
         """One more request reads the path from the root to the node, so that it cannot be evicted."""
@@ -269,29 +269,29 @@ class RadixTree:
 
         Raises CacheFull where the prompt has more tokens than locks leave over; nothing is locked then.
         """
-        found, node = self.match(tokens)
+        cached, node = self.match(tokens)
         self.lock(node)
         try:
-            slots = found + self.allocate(len(tokens) - len(found))
-            kept = self.insert(tokens, slots)
-            self.release([own for own, tree in zip(slots, kept, strict=True) if own != tree])
+            slots = cached + self.allocate(len(tokens) - len(cached))
+            in_tree = self.insert(tokens, slots)
+            self.release([own for own, tree in zip(slots, in_tree, strict=True) if own != tree])
         finally:
             self.unlock(node)
-        return len(found)
+        return len(cached)
 
     def _walk(self, tokens: Sequence[int]) -> tuple[list[int], Node]:
         """The slots of all leading tokens that are in the tree, and the node that ends with the last of them."""
         self._clock += 1
-        found: list[int] = []
+        slots: list[int] = []
         node = self.root
-        while len(found) < len(tokens) and tokens[len(found)] in node.children:
-            node = node.children[tokens[len(found)]]
-            alike = _alike(node.tokens, tokens[len(found) : len(found) + len(node.tokens)])
+        while len(slots) < len(tokens) and tokens[len(slots)] in node.children:
+            node = node.children[tokens[len(slots)]]
+            alike = _alike(node.tokens, tokens[len(slots) : len(slots) + len(node.tokens)])
             if alike < len(node.tokens):
                 node = self._split(node, alike)
             node.used = self._clock
-            found += node.slots
-        return found, node
+            slots += node.slots
+        return slots, node
 
     def _split(self, node: Node, at: int) -> Node:
         """Cut the node after `at` tokens. Returns a new node with these, which stands above it and is locked alike.

@@ -54,14 +54,14 @@ class Progress:
         return self.request.prompt + self.generated
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Tokens to compute until the next one is known."""
         return self.tokens - self.computed
 
     @property
     def decodes(self) -> bool:
         """Is it beyond its prompt, with the newest token alone to compute?"""
-        return self.generated > 0 and self.left == 1
+        return self.generated > 0 and self.remaining == 1
 
 
 class Scheduler:
@@ -144,29 +144,29 @@ class Scheduler:
     # --- the rules --------------------------------------------------------------------------------------------------
 
     def plan(self) -> list[tuple[str, int]]:
-        """What to compute in this step: names and numbers of tokens. Takes blocks for them, and preempts for that."""
+        """Return what to compute in this step, names and numbers of tokens. Takes blocks for it, and may preempt."""
         planned: list[tuple[str, int]] = []
-        left = self.budget
+        remaining = self.budget
         before = len(self.running)
         self._now = {}
         for each in sorted(self.running, key=lambda each: not each.decodes):  # decodes first, both by arrival
-            if each in self.running and self._has_budget(each, left) and self._find_block(each):
-                left -= self._compute(each, left, planned)
+            if each in self.running and self._has_budget(each, remaining) and self._find_block(each):
+                remaining -= self._compute(each, remaining, planned)
         shut = "blocks ran out in this step" if len(self.running) < before else ""
         if self.static and before:
             shut = "the batch is not over"
-        self._admit(left, planned, shut)
+        self._admit(remaining, planned, shut)
         self.notes += self._now.values()
         return planned
 
     def advance(self, planned: list[tuple[str, int]]) -> list[str]:
-        """The step was computed. Returns who got a token; those with all of theirs are finished, and hold nothing."""
+        """Take a step as computed, and return who got a token; a request that has all of its tokens is finished."""
         named = []
         running = {each.request.name: each for each in self.running}
         for name, n in planned:
             each = running[name]
             each.computed += n
-            if each.left == 0:
+            if each.remaining == 0:
                 each.generated += 1
                 named.append(name)
                 if each.generated == each.request.new:
@@ -179,46 +179,46 @@ class Scheduler:
         for each in self.running:
             if each.request.name == name:
                 self.running.remove(each)
-                self._let_go(each)
+                self._drop_blocks(each)
                 return
         raise ValueError(f"{name!r} is not running: running are {[each.request.name for each in self.running]}")
 
-    def _admit(self, left: int, planned: list[tuple[str, int]], shut: str) -> None:
+    def _admit(self, remaining: int, planned: list[tuple[str, int]], shut: str) -> None:
         """Let requests in from the front of the line, until one has to wait; those behind it wait, too."""
         while self.waiting:
             first = self.waiting[0]
-            shut = shut or self._why_not(first, left)
+            shut = shut or self._reason_to_wait(first, remaining)
             if shut:
                 break
             self.running.append(self.waiting.popleft())
-            if self._has_budget(first, left):
-                left -= self._compute(first, left, planned)
+            if self._has_budget(first, remaining):
+                remaining -= self._compute(first, remaining, planned)
         for each in self.waiting if self.explain else ():
             first = self.waiting[0]
             self._note(each, "wait", shut if each is first else f"{first.request.name} is before it")
 
-    def _why_not(self, each: Progress, left: int) -> str:
-        """Why a request cannot be let in. Where nothing stands against it, it gets its blocks, and the answer is ""."""
+    def _reason_to_wait(self, each: Progress, remaining: int) -> str:
+        """Return why a request cannot be let in. If nothing prevents it, it gets its blocks, and the reason is ""."""
         if self.n_slots == len(self.running):
             return f"every slot is taken: {self.n_slots}"
-        if left <= 0 and not self.static:
+        if remaining <= 0 and not self.static:
             return f"the budget of {self.budget} tokens is used"
-        found = [] if each.computed else self._cached(each.request.name)  # what was swapped comes back as it was
+        shared = [] if each.computed else self._cached(each.request.name)  # what was swapped comes back as it was
         most = each.request.prompt + each.request.new - 1 if self.static else each.tokens
-        missing = self._blocks_for(most) - len(found)
+        missing = self._blocks_for(most) - len(shared)
         free = self.blocks.n_free
         if missing > free:
-            self._release(found)
+            self._release(shared)
             return f"blocks that it needs: {missing}, that are free: {free}"
         self.moved += self._blocks_for(each.computed)
-        each.computed = each.computed or len(found) * self.block_size
-        each.table = found + [self.blocks.allocate() for _ in range(missing)]
+        each.computed = each.computed or len(shared) * self.block_size
+        each.table = shared + [self.blocks.allocate() for _ in range(missing)]
         return ""
 
-    def _has_budget(self, each: Progress, left: int) -> bool:
-        if left <= 0:
+    def _has_budget(self, each: Progress, remaining: int) -> bool:
+        if remaining <= 0:
             self._note(each, "wait", f"the budget of {self.budget} tokens is used")
-        return left > 0
+        return remaining > 0
 
     def _find_block(self, each: Progress) -> bool:
         """A block for the next token, if it needs one: the latest arrived give theirs, and that may be itself."""
@@ -240,11 +240,11 @@ class Scheduler:
         else:
             self.again += latest.computed
             latest.computed = 0
-        self._let_go(latest)
+        self._drop_blocks(latest)
 
-    def _compute(self, each: Progress, left: int, planned: list[tuple[str, int]]) -> int:
-        """Plan as many of its tokens as the budget has left, or all of them where prompts are not cut: how many."""
-        n = min(each.left, left) if self.chunked else each.left
+    def _compute(self, each: Progress, remaining: int, planned: list[tuple[str, int]]) -> int:
+        """Plan as many of its tokens as the budget allows, or all if prompts are not cut, and return how many."""
+        n = min(each.remaining, remaining) if self.chunked else each.remaining
         planned.append((each.request.name, n))
         last = each.computed + n
         why = "decodes go first" if each.decodes else f"tokens {each.computed + 1} to {last} of {each.tokens}"
@@ -256,7 +256,7 @@ class Scheduler:
     def _blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_size)
 
-    def _let_go(self, each: Progress) -> None:
+    def _drop_blocks(self, each: Progress) -> None:
         self._release(each.table)
         each.table = []
 

@@ -126,19 +126,21 @@ def simulate(
     steps: list[Step] = []
     now = 0.0
     while waiting or running:
+        # an idle server waits for the next arrival
         if not running:
             now = max(now, waiting[0].arrival)
+        # who has arrived takes a free slot; a static batch lets nobody in until all of it is done
         if not (static and running):
             while waiting and len(running) < n_slots and waiting[0].arrival <= now:
                 request = waiting.popleft()
                 running.append(_Slot(request, now, cached=request.prompt if prefilled else 0))
         step, now = _step(running, cost, budget, now)
         steps.append(step)
+        # who is done is logged once, and leaves its slot, in a static batch only with all others
         for slot in running:
             name = slot.request.name
-            arrival = slot.request.arrival
             if slot.done and name not in done:
-                done[name] = Served(name, arrival, slot.admitted, tuple(slot.times))
+                done[name] = Served(name, slot.request.arrival, slot.admitted, tuple(slot.times))
         if not static or all(slot.done for slot in running):
             running = [slot for slot in running if not slot.done]
     return Log(n_slots, tuple(done[request.name] for request in requests), tuple(steps))
@@ -151,9 +153,9 @@ def _step(
     shares = [(slot, tokens) for slot, tokens in _shares(running, budget) if tokens]
     parts = []
     for slot, tokens in shares:
-        read = slot.cached
-        slot.cached = slot.cached + tokens
-        parts.append(Part(slot.request.name, tokens, read, slot.decodes))
+        context = slot.cached
+        slot.cached += tokens
+        parts.append(Part(slot.request.name, tokens, context, slot.decodes))
     duration = cost(sum(part.tokens for part in parts), sum(part.context for part in parts))
     if not duration > 0:
         raise ValueError(f"a step takes {duration} s by this cost: it must be above 0")
@@ -171,12 +173,12 @@ def _shares(running: list[_Slot], budget: int | None) -> list[tuple[_Slot, int]]
     prompts = [slot for slot in active if not slot.decodes]
     if budget is None:
         return decoding + [(slot, slot.request.prompt) for slot in prompts]
-    left = budget - len(decoding)
+    remaining = budget - len(decoding)
     chunks = []
     for slot in prompts:
-        chunk = min(left, slot.request.prompt - slot.cached)
+        chunk = min(remaining, slot.request.prompt - slot.cached)
         chunks.append((slot, chunk))
-        left -= chunk
+        remaining -= chunk
     return decoding + chunks
 
 

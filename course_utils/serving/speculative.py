@@ -54,9 +54,9 @@ def residual(p: ArrayLike, q: ArrayLike) -> np.ndarray:
     Where p = q nothing is ever refused, and the row is p. Raises ValueError for what are no distributions.
     """
     p, q = _distributions(p, q)
-    left = np.maximum(p - q, 0.0)
-    total = left.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, left / np.where(total > 0, total, 1.0), p)
+    excess = np.maximum(p - q, 0.0)
+    total = excess.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, excess / np.where(total > 0, total, 1.0), p)
 
 
 def draw(p: ArrayLike, coins: ArrayLike) -> np.ndarray:
@@ -77,8 +77,8 @@ def speculative_draws(
     p, q = _distributions(p, q)
     coins = rng.random((3, whole("n", n)))
     drafted = draw(q, coins[0])
-    kept = accept(p, q, drafted, coins[1])
-    return np.where(kept, drafted, draw(p if from_p else residual(p, q), coins[2])), kept
+    accepted = accept(p, q, drafted, coins[1])
+    return np.where(accepted, drafted, draw(p if from_p else residual(p, q), coins[2])), accepted
 
 
 def overlap(p: ArrayLike, q: ArrayLike) -> np.ndarray:

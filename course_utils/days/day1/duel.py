@@ -167,6 +167,6 @@ IMPLEMENTATIONS = (
         "With batch and heads in front the outputs of the heads come in reverse order.", "Try two leading axes."),
     wrong("equal keys counted once", without_repeats, "Of several equal keys only the first takes part.",
         "Let two keys be the same."),
-    wrong("weights before the scale", made_of(told=lambda o, w: (o, w * w / (w * w).sum(-1, keepdims=True))),
+    wrong("weights before the scale", made_of(result_of=lambda o, w: (o, w * w / (w * w).sum(-1, keepdims=True))),
         "The output is right, the weights that come with it are not.", "Look at both results."),
 )  # fmt: skip

@@ -63,13 +63,13 @@ def temperature_bars(weights: Any, names: Sequence[str], temperatures: Sequence[
         ax.set_yticks([0, 0.5, 1])
     axes[0].set_ylabel("weight")
     fig.subplots_adjust(left=0.28 / len(axes), right=0.99, top=0.86, bottom=0.13, wspace=0.12)
-    told = [
+    rows = [
         f"at {temperature:g} {', '.join(f'{name} {w:.2f}' for name, w in zip(names, row, strict=True))}"
         for row, temperature in zip(weights, temperatures, strict=True)
     ]
     return described(
         fig,
-        f"A bar chart of weights for each of {len(told)} temperatures: {'; '.join(told)}.",
+        f"A bar chart of weights for each of {len(rows)} temperatures: {'; '.join(rows)}.",
         "The same scores at each temperature: the lower it is, the more goes to the best one.",
     )
 
@@ -109,8 +109,8 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
     fig.subplots_adjust(left=0.11, right=0.98, top=0.98, bottom=0.13)
     corners, dots = (", ".join(f"({x:.2f}, {y:.2f})" for x, y in points) for points in (values, outputs))
     many = "" if cloud is None else f", and small dots for {len(cloud)} outputs of random queries"
-    found = np.concatenate([outputs, np.reshape([] if cloud is None else cloud, (-1, 2))])
-    where = "all lie" if _inside(found, values) else "not all lie"
+    every_output = np.concatenate([outputs, np.reshape([] if cloud is None else cloud, (-1, 2))])
+    where = "all lie" if _inside(every_output, values) else "not all lie"
     return described(
         fig,
         f"A triangle with the values of {', '.join(names)} at its corners, {corners}. The outputs are at {dots}{many}: "

@@ -21,13 +21,15 @@ def back(p: Array, dp: Array) -> Array:
     return p * (dp - (p * dp).sum(axis=-1, keepdims=True))
 
 
-def made_of(forward: Callable = shares, backward: Callable = back, told: Callable = lambda p, dx: (p, dx)) -> Callable:
+def made_of(
+    forward: Callable = shares, backward: Callable = back, result_of: Callable = lambda p, dx: (p, dx)
+) -> Callable:
     """f(x, dp) -> (p, dx) of these two steps: forward(x), backward(p, dp)."""
 
     def f(x, dp):
         x, dp = np.asarray(x, dtype=float), np.asarray(dp, dtype=float)
         p = forward(x)
-        return told(p, backward(p, dp))
+        return result_of(p, backward(p, dp))
 
     return f
 
@@ -177,8 +179,8 @@ IMPLEMENTATIONS = (
         "Compare numbers.", gross=True),
     wrong("a sigmoid", made_of(lambda x: 1 / (1 + np.exp(-x))), "It puts each entry through a sigmoid by itself.",
         "What does a row of p add up to?"),
-    wrong("logarithms", made_of(told=lambda p, dx: (np.log(p), dx)), "It returns log p in place of p.", BOTH),
-    wrong("two decimals", made_of(told=lambda p, dx: (p.round(2), dx)), "p is rounded to two decimals.",
+    wrong("logarithms", made_of(result_of=lambda p, dx: (np.log(p), dx)), "It returns log p in place of p.", BOTH),
+    wrong("two decimals", made_of(result_of=lambda p, dx: (p.round(2), dx)), "p is rounded to two decimals.",
         "Be a little stricter: 1e-3."),
     wrong("the largest takes all", made_of(lambda x: (np.arange(x.shape[-1]) == x.argmax(-1)[..., None]) / 1.0),
         "It gives all weight to the largest entry.", "How much weight has the second-largest entry?"),

@@ -277,15 +277,17 @@ def loss_curves(curves: Any, chance: float) -> Figure:
     axes[0].set_ylabel("loss, nats")
     handles, labels = axes[0].get_legend_handles_labels()
     seeds = len(next(iter(losses.values())))
-    read_as = f"line: median of {seeds} seeds; band: lowest to highest"
-    fig.legend(handles, labels, title=read_as, loc="lower center", ncol=4)
+    legend = f"line: median of {seeds} seeds; band: lowest to highest"
+    fig.legend(handles, labels, title=legend, loc="lower center", ncol=4)
     fig.subplots_adjust(left=0.065, right=0.985, top=0.92, bottom=0.36, wspace=0.1)
     alt = f"Loss against steps, a panel for each learning rate; line: median of {seeds} seeds, band: lowest to highest."
     firsts: dict[str, list[str]] = {}
     for rate, (steps, losses) in curves.items():
         halved = {name: np.flatnonzero(np.median(runs, axis=0) < chance / 2) for name, runs in losses.items()}
-        told = [f"{name} after {steps[at[0]]:.0f} steps" if len(at) else f"{name} never" for name, at in halved.items()]
-        alt += f" Rate {rate:g}, half of the loss of guessing: {', '.join(told)}."
+        halvings = [
+            f"{name} after {steps[at[0]]:.0f} steps" if len(at) else f"{name} never" for name, at in halved.items()
+        ]
+        alt += f" Rate {rate:g}, half of the loss of guessing: {', '.join(halvings)}."
         first = min(halved, key=lambda name: halved[name][0] if len(halved[name]) else len(steps))
         firsts.setdefault(first, []).append(f"{rate:g}")
     won = [f"with {name} at {'every rate' if len(firsts) == 1 else listed(at)}" for name, at in firsts.items()]

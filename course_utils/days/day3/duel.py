@@ -68,10 +68,10 @@ def keys_picked_out(q, k, v, mask):
     o = np.zeros((*q.shape[:-1], v.shape[-1]))
     w = np.zeros(sees.shape)
     for at in np.ndindex(q.shape[:-1]):
-        seen = np.flatnonzero(sees[at])
-        if len(seen):
+        allowed = np.flatnonzero(sees[at])
+        if len(allowed):
             lead = at[:-1]
-            part, w[at][seen] = PLAIN(q[at][None], k[lead][seen], v[lead][seen])
+            part, w[at][allowed] = PLAIN(q[at][None], k[lead][allowed], v[lead][allowed])
             o[at] = part[0]
     return o, w
 

@@ -31,30 +31,32 @@ def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> 
         raise ValueError(f"losses has {len(losses)} models: there are {len(_STROKES)} kinds of line")
     fig = new_figure(720, 300)
     ax = fig.subplots()
-    told = []
-    seen = {True: 0, False: 0}
+    sentences = []
+    counts = {True: 0, False: 0}
     for name, curve in losses.items():
         mean = np.convolve(curve, np.ones(smooth) / smooth, mode="valid")
         cheats = bool(mean[-1] < floor / 2)
         colour = palette.WRONG if cheats else palette.VALUE
-        place = seen[cheats]
+        place = counts[cheats]
         style: dict[str, Any] = {
             "linestyle": _STROKES[place],
             "marker": _MARKS[place],
             "markevery": max(1, len(mean) // 12),
         }
-        seen[cheats] += 1
+        counts[cheats] += 1
         steps = np.arange(len(mean)) + smooth
         ax.plot(steps, mean, color=colour, linewidth=1.8, markersize=5, markerfacecolor="none", label=name, **style)
-        told.append(f"{name} {'falls through the floor to' if cheats else 'ends near the floor, at'} {mean[-1]:.1f}")
+        sentences.append(
+            f"{name} {'falls through the floor to' if cheats else 'ends near the floor, at'} {mean[-1]:.1f}"
+        )
     ax.axhline(floor, color=palette.INK, linestyle=":", linewidth=1.2, label=floor_name, zorder=1)
     ax.set(xlabel="training step", ylabel="loss, nats", ylim=(0, None), xlim=(0, len(mean) + smooth - 1))
     fig.subplots_adjust(left=0.08, right=0.72, top=0.94, bottom=0.2)
     name_lines(ax)
     return described(
         fig,
-        f"Loss against training step; the floor is at {floor:.1f}. {'; '.join(told)}.",
-        f"{seen[True]} of {len(losses)} layers let the model fall through a floor that nobody can pass honestly.",
+        f"Loss against training step; the floor is at {floor:.1f}. {'; '.join(sentences)}.",
+        f"{counts[True]} of {len(losses)} layers let the model fall through a floor that nobody can pass honestly.",
     )
 
 
@@ -114,12 +116,12 @@ def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
     ax.set_yticks(range(len(rows)), labels)
     ax.set(xlim=(0, 1), ylim=(len(rows) - 0.55, -0.75), xlabel="weight; the hatched part is then set to 0")
     fig.subplots_adjust(left=0.17, right=0.86, top=0.99, bottom=54 / height)
-    told = [
+    sentences = [
         f"{label}: {', '.join(f'{name} {weight:.3f}' for name, weight in zip(names, row, strict=True))}, "
         f"so {sum(row[:-1]):.3f} remains"
         for label, row in zip(labels, rows, strict=True)
     ]
-    alt = f"Bars divided into weights. The part of {names[-1]} is hatched: it is thrown away. {'; '.join(told)}."
+    alt = f"Bars divided into weights. The part of {names[-1]} is hatched: it is thrown away. {'; '.join(sentences)}."
     caption = f"What remains for the others depends on {names[-1]}, though its own part is thrown away."
     return described(fig, alt, caption)
 
@@ -150,24 +152,24 @@ def mask_grids(masks: Any, cell: float = 18) -> Figure:
         ax.spines[:].set_color(palette.INK)
         fig.text((left + 30) / width, 1 - 8 / height, title, weight="bold", va="top")
         left += wide
-    told = ". ".join(f"{title}: {_in_words(mask)}" for title, mask in masks.items())
+    sentences = ". ".join(f"{title}: {_in_words(mask)}" for title, mask in masks.items())
     return described(
         fig,
-        f"Masks, filled where a row may attend to a column. {told}.",
+        f"Masks, filled where a row may attend to a column. {sentences}.",
         "Rows are queries, columns are keys; a query may attend to the keys whose squares are filled.",
     )
 
 
 def _in_words(mask):
     """A mask as "row 0 sees 0; row 1 sees 0 to 1"; rows that are all alike are told once."""
-    seen = [_runs(np.flatnonzero(row)) for row in mask]
-    if len(set(seen)) == 1:
-        return f"every row sees {seen[0]}"
-    return "; ".join(f"row {number} sees {columns}" for number, columns in enumerate(seen))
+    runs = [_runs(np.flatnonzero(row)) for row in mask]
+    if len(set(runs)) == 1:
+        return f"every row sees {runs[0]}"
+    return "; ".join(f"row {number} sees {columns}" for number, columns in enumerate(runs))
 
 
 def _runs(columns):
     """Numbers as "0 to 2 and 4", or "nothing"."""
     runs = np.split(columns, np.flatnonzero(np.diff(columns) > 1) + 1)
-    told = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs if len(run)]
-    return " and ".join(told) or "nothing"
+    texts = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs if len(run)]
+    return " and ".join(texts) or "nothing"

@@ -44,7 +44,9 @@ def numbered_grids(groups: Any, cell: float = 34) -> Figure:
             _numbers(fig.add_axes((left / width, 1 - 52 / height - size[1], *size)), name, grid)
             left += cell * grid.shape[1] + gap
         start += columns + between
-    told = [f"{title}: {'; '.join(map(_rows_by_token, grids, grids.values()))}." for title, grids in groups.items()]
+    sentences = [
+        f"{title}: {'; '.join(map(_rows_by_token, grids, grids.values()))}." for title, grids in groups.items()
+    ]
     mixed = [
         title
         for title, grids in groups.items()
@@ -52,7 +54,7 @@ def numbered_grids(groups: Any, cell: float = 34) -> Figure:
     ]
     return described(
         fig,
-        "Grids of numbers, coloured by token. " + " ".join(told),
+        "Grids of numbers, coloured by token. " + " ".join(sentences),
         "Row i of a head should have the colour of token i alone, as in x"
         + (f"; {listed(mixed)} breaks this, because it cuts the numbers in the order of memory." if mixed else "."),
     )
@@ -101,13 +103,13 @@ def sharing(n_heads: int, kv_heads: Mapping[str, int]) -> Figure:
     box = fig.axes[0].get_position()
     for height, name in ((0.75, "query heads"), (0.2, "key/value heads")):
         fig.text(0.01, box.y0 + height * box.height, name, va="center")
-    told = [
+    sentences = [
         f"{title}: {few} key/value head{'s' if few > 1 else ''}, each read by {n_heads // few}"
         for title, few in kv_heads.items()
     ]
     return described(
         fig,
-        f"{n_heads} query heads over their key/value heads; neighbours share. {'; '.join(told)}.",
+        f"{n_heads} query heads over their key/value heads; neighbours share. {'; '.join(sentences)}.",
         f"Each has {n_heads} query heads and so {n_heads} tables of weights; only keys and values become fewer, with "
         f"{listed(kv_heads.values())} heads.",
     )
@@ -197,27 +199,27 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     last token; it looks at the token after its first occurrence.
     """
     last = len(tokens) - 1
-    found = len(tokens) - period
+    match = len(tokens) - period
     fig = new_figure(720, 190)
     ax = fig.subplots()
     for place, token in enumerate(tokens):
         asks = place == last
-        answers = place == found
+        answers = place == match
         edge = palette.QUERY if asks else palette.KEY if answers else palette.INK
         box = {"boxstyle": "round,pad=0.5", "facecolor": "none", "edgecolor": edge, "linewidth": 1 + (asks or answers)}
         ax.text(place, 0, token, ha="center", va="center", fontsize=12, bbox=box, zorder=3)
-    _arc(ax, found - 1, found, 0.9, palette.VALUE)
-    _arc(ax, found, last, -0.34, palette.QUERY)
+    _arc(ax, match - 1, match, 0.9, palette.VALUE)
+    _arc(ax, match, last, -0.34, palette.QUERY)
     words: dict[str, Any] = {"ha": "center", "va": "center"}
-    ax.text(found - 0.5, -0.75, f"layer 0: “before me came {tokens[found - 1]}”", **words)
-    ax.text((found + last) / 2, 0.85, f"layer 1: “who had {tokens[last]} before it?”", **words)
-    ax.text(last + 0.62, 0, f"so guess {tokens[found]}", ha="left", va="center")
+    ax.text(match - 0.5, -0.75, f"layer 0: “before me came {tokens[match - 1]}”", **words)
+    ax.text((match + last) / 2, 0.85, f"layer 1: “who had {tokens[last]} before it?”", **words)
+    ax.text(last + 0.62, 0, f"so guess {tokens[match]}", ha="left", va="center")
     ax.set(xlim=(-0.9, last + 2.1), ylim=(-1.2, 1.35))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
-    before = tokens[found - 1]
-    here = tokens[found]
-    alt = f"The tokens {' '.join(tokens)}. Layer 0: an arrow from token {found - 1}, {before}, to the {here} after it, "
+    before = tokens[match - 1]
+    here = tokens[match]
+    alt = f"The tokens {' '.join(tokens)}. Layer 0: an arrow from token {match - 1}, {before}, to the {here} after it, "
     alt += f"which learns that {before} came before. Layer 1: an arrow from this {here} to the last token, "
     return described(
         fig,
@@ -299,16 +301,16 @@ def head_tables(tables: Any) -> Figure:
         ax.spines[:].set_visible(False)
     height = 44 * layers + 72
     fig.subplots_adjust(left=0.085, right=0.99, top=1 - 28 / height, bottom=44 / height, wspace=0.3)
-    told = []
+    sentences = []
     darkest = []
     for title, numbers in tables.items():
         layer, head = np.unravel_index(numbers.argmax(), numbers.shape)
         darkest.append(f"{title}, {_to_two(numbers[layer, head])} in layer {layer}, head {head}")
         rows = ("; ".join(f"{_to_two(number)}" for number in row) for row in numbers)
-        told.append(f"{title}: " + ", ".join(f"layer {layer} has {row}" for layer, row in enumerate(rows)))
+        sentences.append(f"{title}: " + ", ".join(f"layer {layer} has {row}" for layer, row in enumerate(rows)))
     return described(
         fig,
-        f"{len(tables)} tables of {layers} layers by heads. {'. '.join(told)}.",
+        f"{len(tables)} tables of {layers} layers by heads. {'. '.join(sentences)}.",
         f"A place is the same head in every table. The largest numbers: {'; '.join(darkest)}.",
     )
 

@@ -137,12 +137,12 @@ class Linked:
         self.last = (np.asarray(k, dtype=float), np.asarray(v, dtype=float), self.last)
 
     def view(self):
-        found = []
+        rows = []
         node = self.last
-        while node is not None and len(found) < self.window:
-            found.append(node)
+        while node is not None and len(rows) < self.window:
+            rows.append(node)
             node = node[2]
-        return np.array([k for k, _, _ in found[::-1]]), np.array([v for _, v, _ in found[::-1]])
+        return np.array([k for k, _, _ in rows[::-1]]), np.array([v for _, v, _ in rows[::-1]])
 
 
 class TwoHalves(Everything):
@@ -276,17 +276,17 @@ class ShortUntilFull(Ring):
 
 class EmptiedByView(Ring):
     def view(self):
-        found = super().view()
+        rows = super().view()
         self.n = 0
-        return found
+        return rows
 
 
 class DropsByView(Ring):
     def view(self):
-        found = super().view()
+        rows = super().view()
         if self.n > 1:
             self.window = max(1, self.window - 1)
-        return found
+        return rows
 
 
 class Stale(Ring):

@@ -46,14 +46,14 @@ def token_times(curves: Any) -> Figure:
     fig.subplots_adjust(left=0.06, right=0.84, top=0.91, bottom=0.17, wspace=0.98)
     for ax in (left, right):
         name_lines(ax)
-    told = [
+    sentences = [
         f"{name}: without a cache {without[0]:.0f} ms at T = {T[0]} and {without[-1]:.0f} ms at T = {T[-1]}, "
         f"with one {cached[0]:.0f} and {cached[-1]:.0f} ms, {without[-1] / cached[-1]:.0f} times faster"
         for name, (T, without, cached) in curves.items()
     ]
     alt = (
         "Left: milliseconds to write one token over the prefix T, both axes logarithmic. Right: how many times faster "
-        f"the cache is, beside a dashed line of T times. {'; '.join(told)}."
+        f"the cache is, beside a dashed line of T times. {'; '.join(sentences)}."
     )
     grown = [
         f"{without[-1] / without[0]:.0f} times as long without a cache and {cached[-1] / cached[0]:.1f} times with one "
@@ -88,11 +88,11 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
         _name_dot(ax, places[one.name], f"{one.name} ({one.year})", one.kind, taken)
     for machine in machines:
         rule_between_texts(ax, machine.ridge_point)
-    told = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs a byte" for name, (x, y) in places.items())
+    dots = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs a byte" for name, (x, y) in places.items())
     ridges = " and ".join(f"{machine.name} at {machine.ridge_point:.0f}" for machine in machines)
     alt = (
         f"A chart of {len(places)} models, both axes logarithmic: KiB kept of each of {T:,} tokens, over the FLOPs a "
-        f"byte of attention in a decode step. {told}. Dotted lines: the ridge points of {ridges}."
+        f"byte of attention in a decode step. {dots}. Dotted lines: the ridge points of {ridges}."
     )
     least = min(places, key=lambda name: places[name][1])
     farthest = max(places, key=lambda name: places[name][0])
@@ -126,14 +126,14 @@ def occupancy(traces: Any) -> Figure:
     handles, labels = axes[0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="lower center", ncol=2)
     fig.subplots_adjust(left=0.085, right=0.985, top=0.9, bottom=0.34, wspace=0.12)
-    told = [
+    sentences = [
         f"{title}: {trace.mean_reserved:.0%} reserved and {trace.mean_filled:.0%} filled while requests wait, done "
         f"after {len(trace.steps)} steps"
         for title, trace in traces.items()
     ]
     return described(
         fig,
-        f"{len(traces)} panels, the share of the slots over the steps. {'; '.join(told)}.",
+        f"{len(traces)} panels, the share of the slots over the steps. {'; '.join(sentences)}.",
         "Grey is memory in which nobody else can write, so the more of it, the more steps the same requests take: "
         + listed(f"{len(trace.steps):,} with {title}" for title, trace in traces.items())
         + ".",
@@ -146,10 +146,12 @@ def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int) -> Fig
     tables: the blocks of each text, in order; lengths: tokens of each text; at most four texts. A block that several
     texts hold is grey, an empty slot is empty.
     """
+    # which texts hold each block, and as which of their blocks
     holders: dict[int, list[tuple[int, int]]] = {}
     for text, table in enumerate(tables):
         for place, block in enumerate(table):
             holders.setdefault(block, []).append((text, place))
+    # a small chart for each block, side by side
     wide = min(104, 692 / n_blocks - 12)
     cell = wide / block_size
     width, height = n_blocks * (wide + 12) + 28, cell + 108
@@ -157,47 +159,55 @@ def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int) -> Fig
     for block in range(n_blocks):
         box = ((20 + block * (wide + 12)) / width, 1 - (34 + cell) / height, wide / width, cell / height)
         ax = fig.add_axes(box)
-        held = holders.get(block, [])
-        for slot in range(block_size):
-            text, place = held[0] if held else (0, 0)
-            position = place * block_size + slot
-            full = held and position < max(lengths[text] for text, _ in held)
-            face = "none" if not full else palette.INK if len(held) > 1 else _SERIES[text]
-            ax.add_patch(Rectangle((slot, 0), 1, 1, facecolor=face, edgecolor=palette.INK, linewidth=0.8))
-            if full:
-                ink = palette.ink_on(face)
-                ax.text(slot + 0.5, 0.5, str(position), ha="center", va="center_baseline", color=ink)
-        ax.set(xlim=(0, block_size), ylim=(1, 0))
-        ax.set_xticks([])
-        ax.set_yticks([])
-        ax.spines[:].set_color(palette.INK)
-        ax.set_title(f"block {block}", fontsize=10, pad=4)
-        texts = [str(text) for text, _ in held]
-        readers = f"text{'s' * (len(texts) > 1)} {', '.join(texts)}" if held else "free"
-        ax.set_xlabel(readers, fontsize=10, labelpad=4)
+        _draw_block(ax, block, holders.get(block, []), lengths, block_size)
     key = [(_SERIES[text], f"text {text}") for text in range(len(tables))]
-    _key(fig, key + [(palette.INK, "shared")] * any(len(held) > 1 for held in holders.values()), 20, 14)
-    told = [
-        f"{_named('text', i)} of {lengths[i]} tokens in {_named('block', *table)}" for i, table in enumerate(tables)
+    _draw_key(fig, key + [(palette.INK, "shared")] * any(len(held) > 1 for held in holders.values()), 20, 14)
+    sentences = [
+        f"{_name_numbered('text', i)} of {lengths[i]} tokens in {_name_numbered('block', *table)}"
+        for i, table in enumerate(tables)
     ]
     free = [block for block in range(n_blocks) if block not in holders]
-    rest = f" Free: {_named('block', *free)}." if free else ""
+    rest = f" Free: {_name_numbered('block', *free)}." if free else ""
+    # slots of the held blocks, those of them with a token, and the blocks that sharing saves
+    slots = block_size * len(holders)
     full = sum(min(block_size, max(lengths[text] - place * block_size for text, place in held))
                for held in holders.values())  # fmt: skip
-    slots = block_size * len(holders)
-    twice = sum(map(len, tables)) - len(holders)
+    saved = sum(map(len, tables)) - len(holders)
     return described(
         fig,
-        f"{n_blocks} blocks of {block_size} slots: {'; '.join(told)}.{rest}",
+        f"{n_blocks} blocks of {block_size} slots: {'; '.join(sentences)}.{rest}",
         f"Of the {slots} slots in blocks that a text holds {slots - full} are empty, all in its last one"
-        + (f"; sharing saves {twice * block_size} more." if twice else "."),
+        + (f"; sharing saves {saved * block_size} more." if saved else "."),
     )
+
+
+def _draw_block(ax, block, held, lengths, block_size):
+    """Draw the slots of a block with its number above and the texts that hold it below; held: (text, place) each."""
+    for slot in range(block_size):
+        text, place = held[0] if held else (0, 0)
+        position = place * block_size + slot
+        full = held and position < max(lengths[text] for text, _ in held)
+        face = "none"
+        if full:
+            face = palette.INK if len(held) > 1 else _SERIES[text]
+        ax.add_patch(Rectangle((slot, 0), 1, 1, facecolor=face, edgecolor=palette.INK, linewidth=0.8))
+        if full:
+            ink = palette.ink_on(face)
+            ax.text(slot + 0.5, 0.5, str(position), ha="center", va="center_baseline", color=ink)
+    ax.set(xlim=(0, block_size), ylim=(1, 0))
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_color(palette.INK)
+    ax.set_title(f"block {block}", fontsize=10, pad=4)
+    texts = [str(text) for text, _ in held]
+    readers = f"text{'s' * (len(texts) > 1)} {', '.join(texts)}" if held else "free"
+    ax.set_xlabel(readers, fontsize=10, labelpad=4)
 
 
 # --- below: what the drawings share ---------------------------------------------------------------------------------
 
 
-def _key(fig, entries, left, bottom):
+def _draw_key(fig, entries, left, bottom):
     """Small filled squares with a word each, in one line at the bottom; left and bottom in CSS pixels."""
     width, height = fig.get_size_inches() * 96
     for colour, text in entries:
@@ -206,7 +216,7 @@ def _key(fig, entries, left, bottom):
         left += 36 + 6.3 * len(text)
 
 
-def _named(thing, *numbers):
+def _name_numbered(thing, *numbers):
     """The thing with its numbers: "block 2", "blocks 0, 1 and 3"."""
     return f"{thing}{'s' * (len(numbers) > 1)} {listed(numbers)}"
 

@@ -32,7 +32,7 @@ def made_of(
         q, k, v = (np.asarray(x, dtype=kind) for x in (q, k, v))
         n, m = len(q), len(k)
         o = np.zeros((n, v.shape[-1]), dtype=kind)
-        found = np.zeros(n, dtype=kind)
+        row_lse = np.zeros(n, dtype=kind)
         for i, i_end in blocks_q(n, block_q):
             rows = last_seen(np.arange(i, i_end), n, m)
             top, total = np.full(i_end - i, start, dtype=kind), np.zeros(i_end - i, dtype=kind)
@@ -47,13 +47,14 @@ def made_of(
                 safe = np.where(np.isinf(new), 0.0, new).astype(kind)
                 p = np.exp(s - safe[:, None])
                 before = np.where(np.isinf(top), safe if start == -np.inf else top, top)
-                kept = np.where(np.isinf(top), 0.0, rescale(before, safe))
-                kept_sum = kept if rescale_sum is None else np.where(np.isinf(top), 0.0, rescale_sum(before, safe))
-                total, acc = total * kept_sum + p.sum(axis=1), acc * kept[:, None] + p @ v[j:j_end]
+                factor = np.where(np.isinf(top), 0.0, rescale(before, safe))
+                factor_sum = factor if rescale_sum is None else np.where(np.isinf(top), 0.0, rescale_sum(before, safe))
+                total = total * factor_sum + p.sum(axis=1)
+                acc = acc * factor[:, None] + p @ v[j:j_end]
                 top = new
             o[i:i_end] = finish(acc, total)
-            found[i:i_end] = lse(top, total, divisor(q, k, v))
-        return o, found
+            row_lse[i:i_end] = lse(top, total, divisor(q, k, v))
+        return o, row_lse
 
     return f
 
@@ -86,9 +87,9 @@ def keys_outside(q, k, v, block_q, block_k, causal):
             new = np.maximum(top[at], s.max(axis=1))
             safe = np.where(np.isinf(new), 0.0, new)
             p = np.exp(s - safe[:, None])
-            kept = np.exp(np.where(np.isinf(top[at]), -np.inf, top[at] - safe))
-            total[at] = total[at] * kept + p.sum(1)
-            acc[at] = acc[at] * kept[:, None] + p @ v[j : j + block_k]
+            factor = np.exp(np.where(np.isinf(top[at]), -np.inf, top[at] - safe))
+            total[at] = total[at] * factor + p.sum(1)
+            acc[at] = acc[at] * factor[:, None] + p @ v[j : j + block_k]
             top[at] = new
     return acc / total[:, None], top + np.log(total)
 

@@ -91,17 +91,19 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
         ax.axhline(level[0], color=palette.INK, linestyle="-.", linewidth=1.2, label=level[1], zorder=1)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set_title("marks: counted" if points else "")
-    _lengths(ax, [x for line, _ in lines.values() for x in line])
+    _label_lengths(ax, [x for line, _ in lines.values() for x in line])
     fig.subplots_adjust(left=0.1, right=0.76, top=0.92, bottom=0.18)
     name_lines(ax)
-    said = [f"{_capital(ylabel)} against {xlabel}, both axes logarithmic."]
-    said += [f"{_ends(*line)}." for line in lines.items()]
-    said += ["The counted marks lie on the lines."] if points and _lie_on(points, lines) else []
-    said += [_passed(name, x, y, *level) for name, (x, y) in lines.items() if level and y[0] < level[0] < y[-1]]
-    doubled = listed(f"{_at_double(x, y):.1f} times as much ({name})" for name, (x, y) in lines.items())
+    sentences = [f"{_capitalise(ylabel)} against {xlabel}, both axes logarithmic."]
+    sentences += [f"{_describe_ends(*line)}." for line in lines.items()]
+    sentences += ["The counted marks lie on the lines."] if points and _lie_on(points, lines) else []
+    sentences += [
+        _describe_crossing(name, x, y, *level) for name, (x, y) in lines.items() if level and y[0] < level[0] < y[-1]
+    ]
+    doubled = listed(f"{_growth_at_double(x, y):.1f} times as much ({name})" for name, (x, y) in lines.items())
     return described(
         fig,
-        " ".join(said),
+        " ".join(sentences),
         f"The steeper a line, the higher the power: at the right end, twice the {xlabel} bring {doubled}.",
     )
 
@@ -112,32 +114,38 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
     panels: title -> {name: (lengths, amounts)}, at most seven names, a name in the same colour in every chart; levels:
     what it is -> an amount, or {title: amount}, at most three, as thin horizontal lines. Raises ValueError for more.
     """
+    # every name has one style in all charts
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     levels = levels or {}
     _check_lines(names, levels)
     styles = dict(zip(names, _styles(names), strict=True))
+    # room for the charts, two in a row, and for a legend below, if the names do not fit beside the last chart
     rows, columns = -(-len(panels) // 2), min(2, len(panels))
-    beside = len(panels) <= 2 and len(names) + len(levels) <= 4  # names beside the last chart, or a legend below
+    beside = len(panels) <= 2 and len(names) + len(levels) <= 4
     below = 56 if beside else 74 + 22 * -(-(len(names) + len(levels)) // 3)
     height = 28 + below + 200 * rows + 76 * (rows - 1)
     fig = new_figure(720, height)
     axes = fig.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+    every_length = [T for lines in panels.values() for Ts, _ in lines.values() for T in Ts]
     for ax, (title, lines) in zip(axes, panels.items(), strict=False):
+        # the lines, and the levels behind them
         for name, (lengths, amounts) in lines.items():
             colour, style, mark = styles[name]
             line = {"color": colour, "linestyle": style, "marker": mark}
             ax.semilogx(lengths, amounts, **line, markersize=4.5, linewidth=1.6, label=name)
         for style, (name, amount) in zip(_LEVELS, levels.items(), strict=False):
-            height_of = amount[title] if isinstance(amount, dict) else amount
-            ax.axhline(height_of, color=palette.INK, linestyle=style, linewidth=1.1, label=name, zorder=1)
+            level = amount[title] if isinstance(amount, dict) else amount
+            ax.axhline(level, color=palette.INK, linestyle=style, linewidth=1.1, label=name, zorder=1)
         ax.set_title(typeset(title))
         ax.set_xlabel("tokens T")
-        _lengths(ax, [T for every in panels.values() for Ts, _ in every.values() for T in Ts])
-    axes[0].set_ylim(0, None)  # after all is drawn, since the charts share it
+        _label_lengths(ax, every_length)
+    # the vertical axis is shared: it starts at 0 once all is drawn, and is named on the left alone
+    axes[0].set_ylim(0, None)
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     for ax in axes[::columns]:
         ax.set_ylabel(ylabel)
+    # names beside the last chart, or each name once in a legend
     right = 0.82 if beside else 0.98
     fig.subplots_adjust(left=0.09, right=right, top=1 - 28 / height, bottom=below / height, hspace=0.4, wspace=0.08)
     if beside:
@@ -145,12 +153,14 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
     else:
         key = {label: line for ax in axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
         fig.legend(key.values(), key, loc="lower center", ncols=3)
-    told = [f"{title}: {', '.join(_ends(*line) for line in lines.items())}." for title, lines in panels.items()]
+    sentences = [
+        f"{title}: {', '.join(_describe_ends(*line) for line in lines.items())}." for title, lines in panels.items()
+    ]
     return described(
         fig,
-        f"{_capital(ylabel)} against tokens, from 0 up. {' '.join(told)}",
+        f"{_capitalise(ylabel)} against tokens, from 0 up. {' '.join(sentences)}",
         "At the longest text that all have run, the highest line stands at "
-        + listed(_led(title, lines) for title, lines in panels.items())
+        + listed(_describe_lead(title, lines) for title, lines in panels.items())
         + ".",
     )
 
@@ -185,11 +195,11 @@ def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
         fig.add_artist(swatch)
         fig.text(left + 24 / width, low + 8 / height, meaning, va="center_baseline")
     masked = sum(bool(on_diagonal) for *_, on_diagonal in visits)
-    told = f"A square of {n} queries by {m} keys in tiles. {len(visits) - masked} tiles are computed without a mask, "
+    start = f"A square of {n} queries by {m} keys in tiles. {len(visits) - masked} tiles are computed without a mask, "
     share = sum((q.stop - q.start) * (k.stop - k.start) for q, k, _ in visits) / (n * m)
     return described(
         fig,
-        f"{told}{masked} are computed and masked, and the hatched rest is skipped.",
+        f"{start}{masked} are computed and masked, and the hatched rest is skipped.",
         f"{share:.0%} of the square is computed, and of {len(visits)} tiles only the {masked} on the edge need a mask.",
     )
 
@@ -200,17 +210,17 @@ def _styles(names):
     return [STYLES[name] if name in STYLES else next(others) for name in names]
 
 
-def _capital(text):
+def _capitalise(text):
     return text[:1].upper() + text[1:]
 
 
-def _ends(name, line):
+def _describe_ends(name, line):
     lengths, amounts = line
-    first, last = _briefly(amounts[0]), _briefly(amounts[-1])
+    first, last = _format_brief(amounts[0]), _format_brief(amounts[-1])
     return f"{name} from {first} at {in_words(lengths[0])} to {last} at {in_words(lengths[-1])}"
 
 
-def _briefly(number):
+def _format_brief(number):
     """4.3G, 12M, 497: three digits at most, with the letter of its thousands."""
     for letter, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= size:
@@ -218,12 +228,12 @@ def _briefly(number):
     return f"{number:.3g}"
 
 
-def _at_double(xs, ys):
+def _growth_at_double(xs, ys):
     """By how much the last two points of a line say that its amount grows when x doubles."""
     return (ys[-1] / ys[-2]) ** (math.log(2) / math.log(xs[-1] / xs[-2]))
 
 
-def _led(title, lines):
+def _describe_lead(title, lines):
     """Which line is highest at the longest length that all have, and how many times the lowest it is."""
     T = max(set.intersection(*(set(lengths) for lengths, _ in lines.values())))
     at = {name: amounts[list(lengths).index(T)] for name, (lengths, amounts) in lines.items()}
@@ -237,29 +247,29 @@ def _lie_on(points, lines):
     return all(known[name].get(x) == y for name, (xs, ys) in points.items() for x, y in zip(xs, ys, strict=True))
 
 
-def _passed(name, xs, ys, level, what):
+def _describe_crossing(name, xs, ys, level, what):
     after = next(place for place, y in enumerate(ys) if y > level)
     return f"{name} pass {what} between {in_words(xs[after - 1])} and {in_words(xs[after])}."
 
 
 def _check_lines(names, levels=()):
     unknown = [name for name in names if name not in STYLES]
-    for what, given, most in (
+    for what, listed_names, most in (
         ("lines", names, _MOST_LINES),
         ("names without a colour", unknown, len(_OTHERS)),
         ("levels", levels, len(_LEVELS)),
     ):
-        if len(given) > most:
-            raise ValueError(f"{len(given)} {what} are given: there are {most} kinds of them")
+        if len(listed_names) > most:
+            raise ValueError(f"{len(listed_names)} {what} are given: there are {most} kinds of them")
 
 
-def _lengths(ax, values):
+def _label_lengths(ax, values):
     """Label each length that occurs, where there are few enough to be read: 512, 1k, 2k, …"""
     every = sorted(set(values))
-    shown = every[:: -(-len(every) // 6)]
-    ax.xaxis.set_major_locator(FixedLocator(shown))
+    labelled = every[:: -(-len(every) // 6)]
+    ax.xaxis.set_major_locator(FixedLocator(labelled))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xticklabels([in_words(value) for value in shown])
+    ax.set_xticklabels([in_words(value) for value in labelled])
 
 
 def in_words(number: int) -> str:
@@ -279,17 +289,17 @@ def provenance(record: Mapping[str, Any]) -> str:
     return f"{where['device']}, {versions}, {where['date'][:10]}"
 
 
-def panels_of(record: Mapping[str, Any], amount: Any, titles: Mapping[str, dict[str, Any]], **wanted: Any) -> Any:
+def panels_of(record: Mapping[str, Any], amount: Any, titles: Mapping[str, dict[str, Any]], **required: Any) -> Any:
     """Panels for `curves` from the rows of a recorded benchmark: title -> {implementation: (lengths, amounts)}.
 
-    amount: the column to draw. titles: title -> the columns that pick its rows, {"d": 64, "causal": True}. wanted: what
-    all rows must have, such as measured="time". Panels without rows are left out.
+    amount: the column to draw. titles: title -> the columns that pick its rows, {"d": 64, "causal": True}. required:
+    what all rows must have, such as measured="time". Panels without rows are left out.
     """
     panels = {}
     for title, picked in titles.items():
         lines: dict[str, tuple[list[Any], list[Any]]] = {}
         for row in record["rows"]:
-            if all(row.get(key) == value for key, value in (picked | wanted).items()):
+            if all(row.get(key) == value for key, value in (picked | required).items()):
                 Ts, amounts = lines.setdefault(row["implementation"], ([], []))
                 Ts.append(row["T"])
                 amounts.append(row[amount])
@@ -318,27 +328,27 @@ def listing(module: str, function: str, first: str | None = None, last: str | No
     linter, are taken off.
     Raises ValueError for a function that is not there, or words that start no line of it.
     """
-    found = find_spec(module)
-    assert found is not None and found.origin is not None, module
-    source = Path(found.origin).read_text(encoding="utf-8")
+    spec = find_spec(module)
+    assert spec is not None and spec.origin is not None, module
+    source = Path(spec.origin).read_text(encoding="utf-8")
     nodes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
     if function not in nodes:
         raise ValueError(f"{module} has no function {function}: it has {', '.join(nodes)}")
     node = nodes[function]
     begin = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     lines = source.splitlines()[begin - 1 : node.end_lineno]
-    start = _places(lines, first, function)[0] if first else 0
-    stop = _places(lines, last, function)[-1] + 1 if last else len(lines)
-    kept = lines[start:stop]
-    margin = min(len(line) - len(line.lstrip()) for line in kept if line.strip())
-    return Listing("\n".join(line[margin:].partition("  # noqa")[0] for line in kept))
+    start = _lines_that_start(lines, first, function)[0] if first else 0
+    stop = _lines_that_start(lines, last, function)[-1] + 1 if last else len(lines)
+    chosen = lines[start:stop]
+    margin = min(len(line) - len(line.lstrip()) for line in chosen if line.strip())
+    return Listing("\n".join(line[margin:].partition("  # noqa")[0] for line in chosen))
 
 
-def _places(lines, words, function):
-    found = [number for number, line in enumerate(lines) if line.strip().startswith(words)]
-    if not found:
+def _lines_that_start(lines, words, function):
+    numbers = [number for number, line in enumerate(lines) if line.strip().startswith(words)]
+    if not numbers:
         raise ValueError(f"no line of {function} starts with {words!r}")
-    return found
+    return numbers
 
 
 class Listing:

@@ -89,7 +89,7 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
           "memory by itself, while the warps compute.", fontsize=10)  # fmt: skip
     arrow((270, 291), (341, 280))
     label(274, 309, "TMA", fontsize=10)
-    told = [
+    parts = [
         f"A chip, {card.name}. Left: {chip['processors']} SMs; below them the L2 cache, {chip['l2'] >> 20} MiB, at",
         f"{_rate(chip['l2_rate'])} by all SMs together; below it device memory, HBM, {card.memory_bytes >> 30} GiB at",
         f"{_rate(card.bytes_per_second)}. Right: one SM. Each of its {quarters} quarters has a tensor core, units for",
@@ -100,7 +100,7 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
     near = chip["processors"] * chip["shared"]
     return described(
         fig,
-        " ".join(told),
+        " ".join(parts),
         f"Shared memory is {chip['shared_rate'] / card.bytes_per_second:.0f} times as fast as device memory, but that "
         f"of all SMs together holds only {near / 2**20:.0f} MiB.",
     )

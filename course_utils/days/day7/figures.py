@@ -66,13 +66,13 @@ def knee(rates: Sequence[float], waits: Sequence[Mean], goodputs: Sequence[Mean]
         color=palette.INK)  # fmt: skip
     fig.tight_layout()
     best = max(zip(rates, waits, goodputs, strict=True), key=lambda each: each[2].mean)
-    told = ", ".join(
+    points = ", ".join(
         f"{rate:g}: {wait.mean:.2f} s and {good.mean:.1f}"
         for rate, wait, good in zip(rates, waits, goodputs, strict=True)
     )
     return described(
         fig,
-        f"The p95 of the time to the first token, and goodput, at so many requests a second: {told}. "
+        f"The p95 of the time to the first token, and goodput, at so many requests a second: {points}. "
         f"A dashed line at {bears:.1f}, the most that is borne.",
         f"Goodput is highest at {best[0]:g} requests a second, where the p95 has grown from {waits[0].mean:.2f} to "
         f"{best[1].mean:.2f} s; what comes on top of that only waits.",
@@ -92,10 +92,10 @@ def waste(sizes: Sequence[int], shares: Sequence[float], reserved: float) -> Fig
     ax.set_xlabel("slots of a block")
     ax.set_ylabel("% of the slots empty")
     fig.tight_layout()
-    told = ", ".join(f"{size}: {share:.1%}" for size, share in zip(sizes, shares, strict=True))
+    points = ", ".join(f"{size}: {share:.1%}" for size, share in zip(sizes, shares, strict=True))
     return described(
         fig,
-        f"Empty slots in blocks of so many slots: {told}. Reserved for the longest: {reserved:.1%}.",
+        f"Empty slots in blocks of so many slots: {points}. Reserved for the longest: {reserved:.1%}.",
         "Only the last block of a text has empty slots, so the share grows with the size of a block, to "
         f"{shares[-1]:.0%} at {sizes[-1]:,}; a reservation leaves {reserved:.0%} empty.",
     )
@@ -117,11 +117,11 @@ def hit_rates(kinds: Mapping[str, Sequence[float]]) -> Figure:
     ax.set_ylim(0, 100)
     ax.legend()
     fig.tight_layout()
-    told = ", ".join(f"{kind} {blocks:.1%} and {tree:.1%}" for kind, (blocks, tree) in kinds.items())
+    points = ", ".join(f"{kind} {blocks:.1%} and {tree:.1%}" for kind, (blocks, tree) in kinds.items())
     most = max(tree - blocks for blocks, tree in kinds.values())
     return described(
         fig,
-        f"Hit rates of blocks and of a radix tree: {told}.",
+        f"Hit rates of blocks and of a radix tree: {points}.",
         f"The tree finds at most {100 * most:.1f} points more, because blocks miss only what fills no whole block.",
     )
 
@@ -146,14 +146,14 @@ def gaps(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> F
     ax.set_ylabel("a gap, ms")
     fig.subplots_adjust(left=0.11, right=0.85, top=0.96, bottom=0.17)
     name_lines(ax)
-    told = "; ".join(
+    points = "; ".join(
         f"{name}: " + ", ".join(f"{value:.0f} at {budget}" for value, (budget, _) in zip(values, rows, strict=True))
         for name, values in lines.items()
     )
     grown = listed(f"{values[-1] / values[0]:.1f} times as long ({name})" for name, values in lines.items())
     return described(
         fig,
-        f"The gap between two tokens in milliseconds, over the budget. {told}.",
+        f"The gap between two tokens in milliseconds, over the budget. {points}.",
         f"From the left end to the right gaps become {grown}: a budget shortens the rare ones most.",
     )
 
@@ -173,11 +173,11 @@ def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
     ax.set_ylabel("probability")
     ax.legend()
     fig.tight_layout()
-    told = "; ".join(f"{name}: {', '.join(f'{each:.2f}' for each in law)}" for name, law in lines.items())
+    points = "; ".join(f"{name}: {', '.join(f'{each:.2f}' for each in law)}" for name, law in lines.items())
     (target, p), *others = lines.items()
     off = [f"{max(abs(a - b) for a, b in zip(law, p, strict=True)):.3f} ({name})" for name, law in others]
     caption = f"Counting tells the rules apart: a bar is off that of {target} by up to {listed(off)}." if off else ""
-    return described(fig, f"How probable each token is. {told}.", caption)
+    return described(fig, f"How probable each token is. {points}.", caption)
 
 
 def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) -> Figure:
@@ -199,7 +199,7 @@ def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) 
     ax.set_ylabel("ms to send")
     fig.subplots_adjust(left=0.11, right=0.65, top=0.96, bottom=0.17)
     name_lines(ax)
-    told = "; ".join(
+    points = "; ".join(
         f"{name}: " + ", ".join(f"{value:.3g} over {link}" for value, link in zip(values, links, strict=True))
         for name, values in times.items()
     )
@@ -208,7 +208,7 @@ def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) 
     slow = [f"“{name}” over {listed(found)}" for name, found in over.items() if found]
     return described(
         fig,
-        f"Milliseconds to send, beside a decode step of {step * 1e3:.0f} ms. {told}.",
+        f"Milliseconds to send, beside a decode step of {step * 1e3:.0f} ms. {points}.",
         f"What lies above the line takes longer than a step: {'; '.join(slow) or 'nothing here'}.",
     )
 
@@ -228,12 +228,12 @@ def gains(batches: Sequence[int], lines: Mapping[str, Sequence[float]]) -> Figur
     ax.set_ylabel("times as fast")
     fig.subplots_adjust(left=0.11, right=0.72, top=0.96, bottom=0.17)
     name_lines(ax)
-    told = "; ".join(f"{name}: from {values[0]:.2f} to {values[-1]:.2f}" for name, values in lines.items())
+    points = "; ".join(f"{name}: from {values[0]:.2f} to {values[-1]:.2f}" for name, values in lines.items())
     pays = {name: max((n for n, times in zip(batches, values, strict=True) if times > 1), default=0)
             for name, values in lines.items()}  # fmt: skip
     return described(
         fig,
-        f"Gain by speculation for {batches[0]} to {batches[-1]} requests in a step. {told}.",
+        f"Gain by speculation for {batches[0]} to {batches[-1]} requests in a step. {points}.",
         "Below the line at 1 drafts cost more than they bring; the largest batch above it is "
         + listed(f"{most} ({name})" for name, most in pays.items())
         + ".",

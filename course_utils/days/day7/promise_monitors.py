@@ -1,7 +1,7 @@
 """What objects of day 7 promise: an allocator, a cache of prefixes, a scheduler, a window. No answer is here.
 
-A watch notes what it hears: which block went where, how a budget was shared out. Those choices are free. A grading
-kernel gets none of them, or an answer could ask one which result keeps its promises.
+A watch records the choices that an answer is free to make: which block went where, how a budget was shared out. A
+grading kernel gets no watch, or an answer could ask it which result keeps its promises.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 from course_utils.checks.kernel.promises import Watch, breaks
 from course_utils.days.day7.given.drawn_calls import LETTERS
 
-MOST_TOLD = 32  # numbers of a list
+MOST_NUMBERS = 32  # numbers of a list
 KNOWN = "an unknown sequence is a KeyError"
 NO_ROOM = "no room is a MemoryError"
 
 
 class AllocatorWatch(Watch):
-    """What `BlockAllocator` promises. It knows the table of each sequence, as it was heard."""
+    """What `BlockAllocator` promises. It knows the table of each sequence, as the calls so far gave it."""
 
     def __init__(self, n_blocks: int, block_size: int):
         self.block_size = block_size
@@ -29,7 +29,7 @@ class AllocatorWatch(Watch):
         self.lengths: dict[str, int] = {}
 
     def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
-        """Take in what a call gave. Raises BrokenPromise."""
+        """Record what a call returned or raised. Raises BrokenPromise."""
         seq = args[0]
         if method != "append" and seq not in self.lengths:
             if error is not KeyError:
@@ -37,19 +37,19 @@ class AllocatorWatch(Watch):
             return
         if method == "fork" and args[1] in self.lengths:
             if error is not ValueError:
-                said = f"{args[1]} is there already, and {_not_raised(ValueError, error)}"
-                breaks("fork makes a new sequence", said)
+                problem = f"{args[1]} is there already, and {_not_raised(ValueError, error)}"
+                breaks("fork makes a new sequence", problem)
             return
         if error and not (method == "append" and error is MemoryError):
             self._check_error(method, seq, error)
         getattr(self, f"_{method}")(*args, result)
 
     def _check_error(self, method: str, seq: str, error: type[Exception]) -> NoReturn:
-        """Say what an error is that no statement knows here."""
+        """Break the promise that an unexpected error breaks."""
         holders = self._holders()
         if method == "append" and self._fresh(seq, holders) and len(holders) == self.n_blocks:
             breaks(NO_ROOM, f"{seq} needs a block and all are in tables, and {_not_raised(MemoryError, error)}")
-        _amiss(error)
+        _breaks_by_error(error)
 
     def _holders(self) -> Counter[int]:
         """How many tables name each block that is in one."""
@@ -60,19 +60,22 @@ class AllocatorWatch(Watch):
         return self.lengths.get(seq, 0) % self.block_size == 0 or holders[self.tables[seq][-1]] > 1
 
     def _append(self, seq: str, result: Sequence[float] | None) -> None:
+        # what has to happen, as the calls so far decide it
         table = self.tables.get(seq, [])
         length = self.lengths.get(seq, 0)
         holders = self._holders()
-        slot = length % self.block_size
-        fresh = self._fresh(seq, holders)
+        slot = length % self.block_size  # where the token goes within its block
+        fresh = self._fresh(seq, holders)  # whether it needs a new block
         free = self.n_blocks - len(holders)
-        shared = slot > 0 and fresh
+        shared = slot > 0 and fresh  # a last block with room that a fork shares: the new one is its copy
+        # a refusal is right only if a block is needed and none is free
         if result is None:
             if not fresh:
                 breaks("an open block is filled first", f"{seq} was refused, though its last block has a free slot")
             if free:
                 breaks("a free block is handed out", f"{seq} was refused, though {_blocks(free)} not in any table")
             return
+        # a new block has to be one that nobody holds; without need of one, the last block goes on
         block, got = map(int, result)
         if not 0 <= block < self.n_blocks:
             breaks("a block of the pool", f"block {block} is none of 0 to {self.n_blocks - 1}")
@@ -89,6 +92,7 @@ class AllocatorWatch(Watch):
             )
         if got != slot:
             breaks("slots in order", f"token {length} of {seq} went to slot {got}, and not to slot {slot}")
+        # the choice of a block was free: it is recorded, and holds from now on
         self.tables[seq] = [*(table[:-1] if shared else table), *([block] if fresh else [])]
         self.lengths[seq] = 1 + length
 
@@ -97,10 +101,13 @@ class AllocatorWatch(Watch):
         self.lengths[new] = self.lengths[seq]
 
     def _table(self, seq: str, result: Sequence[float] | None) -> None:
-        heard = [int(block) for block in result or ()]
+        returned = [int(block) for block in result or ()]
         table = self.tables[seq]
-        if heard != table:
-            breaks("a table keeps its blocks", f"the table of {seq} is {_few(heard)}, and its tokens went to {table}")
+        if returned != table:
+            breaks(
+                "a table keeps its blocks",
+                f"the table of {seq} is {_shorten(returned)}, and its tokens went to {table}",
+            )
 
     def _free(self, seq: str, _: Sequence[float] | None) -> None:
         del self.tables[seq], self.lengths[seq]
@@ -119,13 +126,13 @@ def _not_raised(expected: type[Exception], error: type[Exception] | None) -> str
     return f"{error.__name__} was raised, not {expected.__name__}" if error else f"no {expected.__name__} was raised"
 
 
-def _amiss(error: type[Exception]) -> NoReturn:
+def _breaks_by_error(error: type[Exception]) -> NoReturn:
     breaks("what can be is done", f"it raised {error.__name__}, and nothing is amiss")
 
 
-def _few(numbers: Sequence[int]) -> str:
+def _shorten(numbers: Sequence[int]) -> str:
     """A list, cut where it is long."""
-    return str(list(numbers)) if len(numbers) <= MOST_TOLD else f"{list(numbers[:MOST_TOLD])} and more"
+    return str(list(numbers)) if len(numbers) <= MOST_NUMBERS else f"{list(numbers[:MOST_NUMBERS])} and more"
 
 
 def _count(number: int, what: str) -> str:
@@ -151,9 +158,9 @@ class PrefixWatch(Watch):
     """What `PrefixCache` promises. It knows what text each block holds, as far as it was computed.
 
     `texts` has the tokens from the beginning up to the end of a full block, by block; `used` when its last table went.
-    Of a text that two blocks hold a cache need know one only. So once one of them is written to, the text and what
-    follows it are no longer among those that are `sure` to be found, and which of the two goes first is free. A tree of
-    texts may also keep both as long as one of their requests runs: it is `committed`.
+    If two blocks hold the same text, a cache may know only one of them. So once one of the two is written to, the text
+    and what follows it are no longer `sure` to be found, and which of the two goes first is free. A tree of texts may
+    also keep both as long as one of their requests runs: it is `committed`.
     """
 
     def __init__(self, n_blocks: int, block_size: int):
@@ -168,39 +175,41 @@ class PrefixWatch(Watch):
         self.used: dict[int, int] = {}
 
     def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
-        """Take in what a call gave. Raises BrokenPromise."""
+        """Record what a call returned or raised. Raises BrokenPromise."""
         name = args[0]
         self.clock = self.clock + 1
         known = name in self.tables
         expected = {"admit": ValueError}.get(method, KeyError)
         if known == (method == "admit"):
             if error is not expected:
-                said = "is there already" if known else "is unknown"
-                breaks("names are told apart", f"{name} {said}, and {_not_raised(expected, error)}")
+                problem = "is there already" if known else "is unknown"
+                breaks("names are told apart", f"{name} {problem}, and {_not_raised(expected, error)}")
             return
         if error and not (method == "admit" and error is MemoryError):
             if method == "admit":
-                lacking, free = self._lacking(tuple(args[1]))
+                lacking, free = self._missing_and_free(tuple(args[1]))
                 if lacking > free:
                     breaks(NO_ROOM, f"there is no room for {name}, and {_not_raised(MemoryError, error)}")
-            _amiss(error)
+            _breaks_by_error(error)
         getattr(self, f"_{method}")(*args, result)
 
     def _admit(self, name: str, tokens: Sequence[int], result: Sequence[float] | None) -> None:
         text = tuple(tokens)
         size = self.block_size
-        needed = -(-len(text) // size)
-        held = self._held()
-        hits = self._longest(text)
+        needed = -(-len(text) // size)  # blocks that the prompt takes, a last one in part
+        held = self._held_blocks()
+        hits = self._cached_blocks(text)  # blocks that have to be found for it
+        # a refusal is right only if the new blocks that it needs are more than nobody holds
         if result is None:
-            lacking, free = self._lacking(text)
+            lacking, free = self._missing_and_free(text)
             if lacking <= free:
-                said = f"though it needs {_count(lacking, 'new block')} and {_blocks(free)} held by nobody"
-                breaks("what nobody holds makes room", f"{name} was refused, {said}")
+                problem = f"though it needs {_count(lacking, 'new block')} and {_blocks(free)} held by nobody"
+                breaks("what nobody holds makes room", f"{name} was refused, {problem}")
             return
+        # the count of cached tokens: whole blocks, at least one token left to compute, and a table for all of them
         cached = int(result[0])
         table = [int(block) for block in result[1:]]
-        shared = cached // size
+        shared = cached // size  # the table's first blocks, which are reused and not written
         if cached >= len(text):
             breaks(
                 ONE_LEFT,
@@ -208,58 +217,61 @@ class PrefixWatch(Watch):
             )
         if len(table) != needed or cached % size or cached < 0:
             many = _count(len(text), "token")
-            said = f"{many} in blocks of {size} came back as {cached} cached in the table {_few(table)}"
-            breaks("a block for each block_size tokens", said)
+            problem = f"{many} in blocks of {size} came back as {cached} cached in the table {_shorten(table)}"
+            breaks("a block for each block_size tokens", problem)
+        # each block: a reused one holds exactly this beginning of the prompt, a new one has no other owner
         for place, block in enumerate(table):
             if not 0 <= block < self.n_blocks:
                 breaks("a block of the pool", f"block {block} is none of 0 to {self.n_blocks - 1}")
             if place < shared and self.texts.get(block) != text[: (place + 1) * size]:
-                said = f"block {block} is said to hold the end of {list(text[: (place + 1) * size])}"
-                breaks(SAME_TEXT, f"{said}, and it {self._told(block)}")
+                problem = f"block {block} is said to hold the end of {list(text[: (place + 1) * size])}"
+                breaks(SAME_TEXT, f"{problem}, and it {self._describe_text(block)}")
             if place >= shared and (block in held or block in table[:place]):
                 breaks(
                     OWNER, f"block {block} was handed to {name} to be written, and {self._owner(block, name)} has it"
                 )
+        # as much is reused as can be found, and what is evicted for the rest goes in the right order
         if shared < len(hits):
-            breaks(
-                USED_AGAIN,
-                f"of {name}, {_count(len(hits) * size, 'token')} can be found in {_list(hits)}; {cached} are cached",
-            )
+            reusable = f"{_count(len(hits) * size, 'token')} can be found in {_name_blocks(hits)}"
+            breaks(USED_AGAIN, f"of {name}, {reusable}; {cached} are cached")
         self._check_evicted(table[shared:], set(table[:shared]) | held)
+        # the texts of evicted blocks are gone, and nothing that follows them is sure to be found any more
         for block in table[shared:]:
             gone = self.texts.pop(block, None)
             self.sure = {text for text in self.sure if gone is None or text[: len(gone)] != gone}
         self.prompts[name] = text
         self.tables[name] = table
 
-    def _lacking(self, text: tuple[int, ...]) -> tuple[int, int]:
-        """How many new blocks a prompt needs, and how many nobody holds."""
-        hits = self._longest(text)
+    def _missing_and_free(self, text: tuple[int, ...]) -> tuple[int, int]:
+        """Return how many new blocks a prompt needs, and how many nobody holds."""
+        hits = self._cached_blocks(text)
         own = [self.prompts[other] for other in self.committed]
         twice = {block for block, known in self.texts.items() if any(prompt[: len(known)] == known for prompt in own)}
-        return -(-len(text) // self.block_size) - len(hits), self.n_blocks - len(self._held() | set(hits) | twice)
+        return -(-len(text) // self.block_size) - len(hits), self.n_blocks - len(
+            self._held_blocks() | set(hits) | twice
+        )
 
-    def _check_evicted(self, new: Sequence[int], kept: set[int]) -> None:
+    def _check_evicted(self, new: Sequence[int], in_use: set[int]) -> None:
         """New blocks are empty ones first, then those used least recently; of a text the end before the beginning."""
-        left = set(range(self.n_blocks)) - kept - set(new)
+        staying = set(range(self.n_blocks)) - in_use - set(new)
         for block in new:
             text = self.texts.get(block)
-            if text is None or not self._alone(block):
+            if text is None or not self._sole_holder(block):
                 continue
-            for other in left:
+            for other in staying:
                 others = self.texts.get(other)
                 if others is None:
-                    said = f"block {block}, which {self._told(block)}, went, and block {other} is empty"
-                    breaks(EMPTY_FIRST, said)
-                if not self._alone(other):
+                    problem = f"block {block}, which {self._describe_text(block)}, went, and block {other} is empty"
+                    breaks(EMPTY_FIRST, problem)
+                if not self._sole_holder(other):
                     continue
                 if self.used[other] < self.used[block]:
                     breaks(OLDEST, f"block {block} went, and block {other} was used longer ago")
                 if others[: len(text)] == text and len(others) > len(text):
-                    said = f"block {block} went, and block {other} holds what follows it"
-                    breaks(END_FIRST, said)
+                    problem = f"block {block} went, and block {other} holds what follows it"
+                    breaks(END_FIRST, problem)
 
-    def _alone(self, block: int) -> bool:
+    def _sole_holder(self, block: int) -> bool:
         """Whether a text is sure to be found, and in this block: no other one holds it."""
         text = self.texts[block]
         return text in self.sure and sum(held == text for held in self.texts.values()) == 1
@@ -273,24 +285,24 @@ class PrefixWatch(Watch):
             self.sure.add(text[: (place + 1) * size])
 
     def _table(self, name: str, result: Sequence[float] | None) -> None:
-        heard = [int(block) for block in result or ()]
+        returned = [int(block) for block in result or ()]
         table = self.tables[name]
-        if heard != table:
-            breaks("a table keeps its blocks", f"the table of {name} is {_few(heard)}, and it was {table}")
+        if returned != table:
+            breaks("a table keeps its blocks", f"the table of {name} is {_shorten(returned)}, and it was {table}")
 
     def _release(self, name: str, _: Sequence[float] | None) -> None:
         table = self.tables.pop(name)
         self.prompts.pop(name)
         self.committed.discard(name)
-        self.used |= {block: self.clock for block in set(table) - self._held()}
+        self.used |= {block: self.clock for block in set(table) - self._held_blocks()}
 
-    def _held(self) -> set[int]:
+    def _held_blocks(self) -> set[int]:
         return {block for table in self.tables.values() for block in table}
 
-    def _longest(self, text: tuple[int, ...]) -> list[int]:
+    def _cached_blocks(self, text: tuple[int, ...]) -> list[int]:
         """Blocks that hold the beginning of a text, one for each full block, but for its last token."""
         hits: list[int] = []
-        held = self._held()
+        held = self._held_blocks()
         while (end := (len(hits) + 1) * self.block_size) < len(text):
             same = [block for block, known in self.texts.items() if known == text[:end]]
             if not same or text[:end] not in self.sure:
@@ -301,7 +313,7 @@ class PrefixWatch(Watch):
     def _owner(self, block: int, name: str) -> str:
         return next((other for other, table in self.tables.items() if block in table), f"{name} itself")
 
-    def _told(self, block: int) -> str:
+    def _describe_text(self, block: int) -> str:
         if block not in self.texts:
             return "holds nothing that was computed"
         return f"holds the end of {list(self.texts[block])}"
@@ -317,7 +329,7 @@ class PrefixWatch(Watch):
         }
 
 
-def _list(blocks: Iterable[int]) -> str:
+def _name_blocks(blocks: Iterable[int]) -> str:
     numbers = list(blocks)
     return f"block {numbers[0]}" if len(numbers) == 1 else f"the blocks {', '.join(map(str, numbers))}"
 
@@ -342,7 +354,7 @@ class SchedulerWatch(Watch):
         self.generated: dict[str, int] = {}
 
     def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
-        """Take in what a call gave. Raises BrokenPromise."""
+        """Record what a call returned or raised. Raises BrokenPromise."""
         if method == "add":
             name, prompt, new = args
             self._add(name, prompt, new, error)
@@ -363,8 +375,8 @@ class SchedulerWatch(Watch):
             breaks("who fits is taken", f"{name} was refused with {error.__name__}, though it fits alone")
         if not fits:
             if error is not ValueError:
-                said = f"{name} needs {self._blocks(prompt + new - 1)} blocks in the end, of {self.n_blocks}"
-                breaks("who never fits is refused", f"{said}, and {_not_raised(ValueError, error)}")
+                problem = f"{name} needs {self._blocks(prompt + new - 1)} blocks in the end, of {self.n_blocks}"
+                breaks("who never fits is refused", f"{problem}, and {_not_raised(ValueError, error)}")
             return
         self.prompt[name] = prompt
         self.new[name] = new
@@ -372,29 +384,15 @@ class SchedulerWatch(Watch):
         self.generated[name] = 0
 
     def _step(self, plan: Mapping[str, int], preempted: Sequence[str]) -> None:
-        unknown = [name for name in (*plan, *preempted) if name not in self.prompt]
-        if unknown:
-            breaks("who is finished is not planned", f"{unknown[0]} is not there, or finished")
-        for name, count in plan.items():
-            if not 1 <= count <= self._todo(name):
-                said = f"{name} is to compute {_count(count, 'token')}, and has {self._todo(name)} left"
-                breaks("no more than is left to compute", said)
-        if sum(plan.values()) > self.budget:
-            breaks(
-                "the budget is kept",
-                f"{_count(sum(plan.values()), 'token')} in the plan, and the budget is {self.budget}",
-            )
-        order = list(self.prompt)
-        if order and not plan:
-            breaks("no starvation", f"nothing is planned, and {order[0]} waits")
-        for name in plan:
-            for earlier in order[: order.index(name)]:
-                if earlier not in plan and (not self._decodes(name) or self._decodes(earlier)):
-                    breaks(IN_ORDER, f"{name} is planned, and {earlier}, which came earlier, is not")
+        self._check_counts(plan, preempted)
+        order = list(self.prompt)  # of arrival
+        self._check_order(plan, order)
         self._check_preempted(plan, preempted, order)
+        # a request with one token to compute is served before longer pieces of others
         waiting = [name for name in order if self._decodes(name) and name not in plan and name not in preempted]
         if waiting and any(count > 1 for count in plan.values()):
             breaks("no decode waits for a prefill", f"{waiting[0]} has one token to compute and is not planned")
+        # take the step: who is preempted begins again, and what is planned is computed, if the blocks suffice
         for name in preempted:
             self.computed[name] = 0
         for name, count in plan.items():
@@ -403,12 +401,37 @@ class SchedulerWatch(Watch):
         if used > self.n_blocks:
             breaks("no more blocks than there are", f"this step needs {_count(used, 'block')}, of {self.n_blocks}")
         self._check_idle(plan, preempted, order, self.n_blocks - used)
+        # who has nothing left to compute generates a token, and leaves with the last one
         for name in plan:
-            if self._todo(name) == 0:
+            if self._tokens_to_compute(name) == 0:
                 self.generated[name] = 1 + self.generated[name]
                 if self.generated[name] == self.new[name]:
-                    for kept in (self.prompt, self.new, self.computed, self.generated):
-                        del kept[name]
+                    for record in (self.prompt, self.new, self.computed, self.generated):
+                        del record[name]
+
+    def _check_counts(self, plan: Mapping[str, int], preempted: Sequence[str]) -> None:
+        """Hold a plan to requests that are there, to the tokens that they have left, and to the budget."""
+        unknown = [name for name in (*plan, *preempted) if name not in self.prompt]
+        if unknown:
+            breaks("who is finished is not planned", f"{unknown[0]} is not there, or finished")
+        for name, count in plan.items():
+            if not 1 <= count <= self._tokens_to_compute(name):
+                problem = f"{name} is to compute {_count(count, 'token')}, and has {self._tokens_to_compute(name)} left"
+                breaks("no more than is left to compute", problem)
+        if sum(plan.values()) > self.budget:
+            breaks(
+                "the budget is kept",
+                f"{_count(sum(plan.values()), 'token')} in the plan, and the budget is {self.budget}",
+            )
+
+    def _check_order(self, plan: Mapping[str, int], order: Sequence[str]) -> None:
+        """Hold a plan to the order of arrival; only a decode may pass a prefill that came earlier."""
+        if order and not plan:
+            breaks("no starvation", f"nothing is planned, and {order[0]} waits")
+        for name in plan:
+            for earlier in order[: order.index(name)]:
+                if earlier not in plan and (not self._decodes(name) or self._decodes(earlier)):
+                    breaks(IN_ORDER, f"{name} is planned, and {earlier}, which came earlier, is not")
 
     def _check_preempted(self, plan: Mapping[str, int], preempted: Sequence[str], order: Sequence[str]) -> None:
         if not preempted:
@@ -429,13 +452,13 @@ class SchedulerWatch(Watch):
             breaks(NEEDLESS, f"{first} is preempted, and there are blocks enough for it and all that is planned")
 
     def _check_idle(self, plan: Mapping[str, int], preempted: Sequence[str], order: Sequence[str], free: int) -> None:
-        """Budget may be left only where nobody can use it: `computed` is that after the step."""
+        """Let budget remain only if nobody can use it; `computed` is already that after the step."""
         if sum(plan.values()) == self.budget:
             return
         for name in order:
             if name in preempted:
                 return  # nobody overtakes it
-            if name in plan and self._todo(name) == 0:
+            if name in plan and self._tokens_to_compute(name) == 0:
                 continue
             room = self._blocks(self.computed[name]) * self.block_size - self.computed[name]
             if room or free:
@@ -448,9 +471,9 @@ class SchedulerWatch(Watch):
 
     def _decodes(self, name: str) -> bool:
         """Whether it holds blocks and has one token left to compute."""
-        return self.computed[name] > 0 and self._todo(name) == 1
+        return self.computed[name] > 0 and self._tokens_to_compute(name) == 1
 
-    def _todo(self, name: str) -> int:
+    def _tokens_to_compute(self, name: str) -> int:
         text = self.prompt[name] + self.generated[name]
         return text - self.computed[name]
 
@@ -484,13 +507,13 @@ class WindowWatch(Watch):
         self.drafted: list[int] = []
 
     def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
-        """Take in what a call gave. Raises BrokenPromise."""
+        """Record what a call returned or raised. Raises BrokenPromise."""
         if why := self._not_now(method, args):
             if error is not ValueError:
                 breaks("what cannot be is refused", f"{why}, and {_not_raised(ValueError, error)}")
             return
         if error:
-            _amiss(error)
+            _breaks_by_error(error)
         if method == "append":
             self.tokens.append(args[0])
         elif method == "draft":
@@ -499,14 +522,16 @@ class WindowWatch(Watch):
             self.tokens += self.drafted[: args[0]]
             self.drafted = []
         else:
-            heard = [int(token) for token in result or ()]
-            seen = [*self.tokens, *self.drafted][-self.window :]
-            if heard != seen:
-                name = "the last tokens in their order" if len(heard) == len(seen) else "as many tokens as there are"
-                breaks(name, f"{_few(heard)} is visible, and not {_few(seen)}")
+            returned = [int(token) for token in result or ()]
+            visible = [*self.tokens, *self.drafted][-self.window :]
+            if returned != visible:
+                name = (
+                    "the last tokens in their order" if len(returned) == len(visible) else "as many tokens as there are"
+                )
+                breaks(name, f"{_shorten(returned)} is visible, and not {_shorten(visible)}")
 
     def _not_now(self, method: str, args: tuple) -> str:
-        """Why a call is to be refused; "" where it is not."""
+        """Return why a call has to be refused; "" if it must not be."""
         if method in ("append", "draft") and self.drafted:
             return "a draft is pending"
         if method == "keep" and not self.drafted:

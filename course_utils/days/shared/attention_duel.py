@@ -28,7 +28,7 @@ def made_of(
     divisor: Callable = lambda q, k, v: math.sqrt(k.shape[-1]),
     weigh: Weigh = weigh,
     blend: Callable = lambda w, v: w @ v,
-    told: Callable = lambda o, w: (o, w),
+    result_of: Callable = lambda o, w: (o, w),
 ) -> Callable:
     """Return attention made of these steps: f(q, k, v, mask=None) -> (output, weights), mask True where allowed."""
 
@@ -38,7 +38,7 @@ def made_of(
         if mask is not None:
             s = np.where(mask, s, -np.inf)
         w = weigh(s)
-        return told(blend(w, v), w)
+        return result_of(blend(w, v), w)
 
     return f
 
@@ -59,9 +59,9 @@ def with_inputs(change: Callable, of: Callable = PLAIN) -> Callable:
 def one_query_at_a_time(q, k, v, mask=None):
     q, k, v = (np.asarray(x, dtype=float) for x in (q, k, v))
     rows = range(q.shape[-2])
-    given = [None] * len(rows) if mask is None else np.moveaxis(np.broadcast_to(mask, score_shape(q, k)), -2, 0)
+    masks = [None] * len(rows) if mask is None else np.moveaxis(np.broadcast_to(mask, score_shape(q, k)), -2, 0)
     parts = [
-        PLAIN(q[..., i : i + 1, :], k, v, m if m is None else m[..., None, :]) for i, m in zip(rows, given, strict=True)
+        PLAIN(q[..., i : i + 1, :], k, v, m if m is None else m[..., None, :]) for i, m in zip(rows, masks, strict=True)
     ]
     return tuple(np.concatenate([part[each] for part in parts], axis=-2) for each in range(2))
 
@@ -91,9 +91,9 @@ def in_blocks(size: int, later: Callable = lambda old, new: np.exp(old - new)) -
             new = np.maximum(top, part.max(axis=-1, keepdims=True))
             safe = np.where(np.isinf(new), 0.0, new)
             e = np.exp(part - safe)
-            kept = np.where(np.isinf(top), 0.0, later(np.where(np.isinf(top), safe, top), safe))
-            total = total * kept + e.sum(axis=-1, keepdims=True)
-            o = o * kept + e @ v[..., j : j + size, :]
+            factor = np.where(np.isinf(top), 0.0, later(np.where(np.isinf(top), safe, top), safe))
+            total = total * factor + e.sum(axis=-1, keepdims=True)
+            o = o * factor + e @ v[..., j : j + size, :]
             top = new
         total = np.where(total == 0, 1.0, total)
         return o / total, np.exp(s - np.where(np.isinf(top), 0.0, top)) / total
@@ -110,15 +110,17 @@ def in_lists(q, k, v, mask=None):
     w = np.zeros((*lead, q.shape[-2], k.shape[-2]))
     for at in np.ndindex(*lead, q.shape[-2]):
         keys, values = k[at[:-1]].tolist(), v[at[:-1]].tolist()
-        seen = [j for j in range(len(keys)) if sees is None or sees[at][j]]
-        if not seen:
+        allowed = [j for j in range(len(keys)) if sees is None or sees[at][j]]
+        if not allowed:
             continue
-        row = {j: sum(a * b for a, b in zip(q[at].tolist(), keys[j], strict=True)) / len(keys[j]) ** 0.5 for j in seen}
+        row = {
+            j: sum(a * b for a, b in zip(q[at].tolist(), keys[j], strict=True)) / len(keys[j]) ** 0.5 for j in allowed
+        }
         peak = max(row.values())
         power = {j: math.exp(x - peak) for j, x in row.items()}
-        for j in seen:
+        for j in allowed:
             w[at][j] = power[j] / math.fsum(power.values())
-        o[at] = [math.fsum(w[at][j] * values[j][c] for j in seen) for c in range(v.shape[-1])]
+        o[at] = [math.fsum(w[at][j] * values[j][c] for j in allowed) for c in range(v.shape[-1])]
     return o, w
 
 

@@ -28,10 +28,10 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     maps = {title: np.asarray(amounts, dtype=float) for title, amounts in maps.items()}
     height = 84 + 690 / len(maps)
     fig = new_figure(720, height)
-    told = []
+    sentences = []
     for ax, (title, amounts) in zip(np.atleast_1d(fig.subplots(1, len(maps))), maps.items(), strict=True):
         T = len(amounts)
-        told.append(f"{title}: {_leaks(amounts, tolerance)}")
+        sentences.append(f"{title}: {_describe_leaks(amounts, tolerance)}")
         for (i, j), amount in np.ndenumerate(amounts):
             leak = j > i and amount > tolerance
             level = round(200 * min(1.0, amount / max(amounts.max(), tolerance)))
@@ -57,20 +57,20 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     fig.text(0.06 + 20 / 720, 15 / height, key, va="center_baseline")
     return described(
         fig,
-        f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(told)}.",
+        f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(sentences)}.",
         "Leaks, slopes above the diagonal: "
-        + _counted(maps, lambda amounts: np.triu(amounts > tolerance, 1))
+        + _count_each(maps, lambda amounts: np.triu(amounts > tolerance, 1))
         + " On the diagonal and below, no slope of causal attention is 0; zeros there: "
-        + _counted(maps, lambda amounts: np.tril(amounts <= tolerance)),
+        + _count_each(maps, lambda amounts: np.tril(amounts <= tolerance)),
     )
 
 
-def _counted(maps, chosen):
+def _count_each(maps, chosen):
     """Count the places that a function chooses in each map, and say the numbers."""
     return ", ".join(f"{title} {chosen(amounts).sum()}" for title, amounts in maps.items()) + "."
 
 
-def _leaks(amounts, tolerance):
+def _describe_leaks(amounts, tolerance):
     """Describe the amounts above the diagonal in words."""
     ahead = np.triu(amounts, 1)
     if not (ahead > tolerance).any():

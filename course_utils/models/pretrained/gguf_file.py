@@ -92,7 +92,7 @@ def contents(file: GGUFReader) -> Contents:
     }
     cut = value("tokenizer.ggml.pre", "gpt-2")
     types = value("tokenizer.ggml.token_type", [])
-    found = {
+    entries = {
         "tokens": tokens,
         "merges": value("tokenizer.ggml.merges"),
         "special": [token for token, type_ in zip(tokens, types, strict=False) if type_ == CONTROL],
@@ -101,7 +101,7 @@ def contents(file: GGUFReader) -> Contents:
     }
     end = value("tokenizer.ggml.eos_token_id")
     licence = value("general.license", "not told")
-    return Contents(value("general.name", "a model"), licence, sizes, found, end, value("llama.context_length"))
+    return Contents(value("general.name", "a model"), licence, sizes, entries, end, value("llama.context_length"))
 
 
 def opened(path: Path) -> GGUFReader:
@@ -132,18 +132,18 @@ def weights(file: GGUFReader, n_layers: int, done: Callable[[int, int], None]) -
         CourseError: A tensor is missing, or has no place in the model.
     """
     places = dict(_places(n_layers))
-    found = {}
+    tensors = {}
     for number, tensor in enumerate(file.tensors):
         if tensor.name not in places:
             raise CourseError(f"the file holds {tensor.name}, for which the course's model has no place")
         numbers = dequantize(tensor.data, tensor.tensor_type)
-        found[places[tensor.name]] = torch.from_numpy(np.array(numbers, dtype=np.float32))
+        tensors[places[tensor.name]] = torch.from_numpy(np.array(numbers, dtype=np.float32))
         done(number + 1, len(file.tensors))
-    found.setdefault("unembedding.weight", found.get("embedding.weight", torch.empty(0)))
-    missing = [theirs for theirs, ours in places.items() if ours not in found]
+    tensors.setdefault("unembedding.weight", tensors.get("embedding.weight", torch.empty(0)))
+    missing = [theirs for theirs, ours in places.items() if ours not in tensors]
     if missing:
         raise CourseError(f"the file lacks {len(missing)} tensors, {missing[0]} for one")
-    return found
+    return tensors
 
 
 def _places(n_layers: int) -> Iterator[tuple[str, str]]:

@@ -69,10 +69,10 @@ def place(dtype: torch.dtype = torch.float32) -> Path:
     if path is None:
         return folder() / f"{NAME}-{DTYPES[dtype]}.pt"
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise CourseError(f"COURSE_MODEL is {path}: cannot be read ({error.strerror})") from None
-    key = sha256(f"{path.resolve()} {found.st_size} {found.st_mtime_ns}".encode()).hexdigest()[:16]
+    key = sha256(f"{path.resolve()} {status.st_size} {status.st_mtime_ns}".encode()).hexdigest()[:16]
     return folder() / f"{path.stem}-{key}-{DTYPES[dtype]}.pt"
 
 
@@ -86,17 +86,17 @@ def convert(path: Path, target: Path, done: Callable[[int, int], None] = lambda 
         CourseError: The file cannot be read or run, or `target` cannot be written.
     """
     file = opened(path)
-    found = contents(file)
-    write(target, found, weights(file, found.sizes["n_layers"], done))
+    description = contents(file)
+    write(target, description, weights(file, description.sizes["n_layers"], done))
 
 
-def write(target: Path, found: Contents, tensors: dict[str, torch.Tensor]) -> None:
+def write(target: Path, description: Contents, tensors: dict[str, torch.Tensor]) -> None:
     """Write a converted file completely or not at all.
 
     Raises:
         CourseError: There is no room on the disk, or no write access.
     """
-    content = {"format": FORMAT, "contents": dataclasses.asdict(found), "weights": tensors}
+    content = {"format": FORMAT, "contents": dataclasses.asdict(description), "weights": tensors}
     beside = target.with_name(f".{target.name}.{os.getpid()}{PART}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -122,11 +122,11 @@ def read(dtype: torch.dtype = torch.float32) -> tuple[Contents, dict[str, torch.
     path = place(dtype)
     if not path.exists():
         if dtype != torch.float32:
-            found, tensors = read()
+            description, tensors = read()
             narrow = {name: tensor.to(dtype) for name, tensor in tensors.items()}
-            if found.sizes["tied"]:
+            if description.sizes["tied"]:
                 narrow["unembedding.weight"] = narrow["embedding.weight"]
-            write(path, found, narrow)
+            write(path, description, narrow)
         elif (source := chosen()) is not None:
             convert(source, path)
         else:

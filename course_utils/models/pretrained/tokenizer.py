@@ -95,9 +95,9 @@ class Tokenizer:
             return [number for piece in self.pieces(text) for number in self._of_piece(piece)]
         numbers = []
         end = 0
-        for found in self._any_special.finditer(text):
-            numbers += [*self.encode(text[end : found.start()]), self.special[found.group()]]
-            end = found.end()
+        for match in self._any_special.finditer(text):
+            numbers += [*self.encode(text[end : match.start()]), self.special[match.group()]]
+            end = match.end()
         return numbers + self.encode(text[end:])
 
     def decode(self, numbers: Iterable[int]) -> str:
@@ -115,7 +115,7 @@ class Tokenizer:
             self.tokens[number] if self.tokens[number] in self.special else self.decode([number]) for number in numbers
         ]
 
-    def chat(self, said: str) -> list[int]:
+    def chat(self, message: str) -> list[int]:
         """Return the token numbers of a chat prompt: the model's template, filled with one user message.
 
         Args:
@@ -131,7 +131,7 @@ class Tokenizer:
         messages: list[Mapping[str, str]] = [{"role": "user", "content": mark}]
         filled = environment.from_string(self.template).render(messages=messages, add_generation_prompt=True)
         before, after = filled.split(mark)
-        return self.encode(before, special=True) + self.encode(said) + self.encode(after, special=True)
+        return self.encode(before, special=True) + self.encode(message) + self.encode(after, special=True)
 
     def _merged(self, piece: str) -> list[int]:
         parts = [self._letters[byte] for byte in piece.encode()]
