@@ -27,13 +27,13 @@ class BlockPool:
         return len(self._free)
 
     def references(self, block: int) -> int:
-        """How many tables hold the block."""
+        """Return how many tables hold the block."""
         if not 0 <= block < self.n_blocks:
             raise ValueError(f"block is {block} but the pool has blocks 0 to {self.n_blocks - 1}")
         return self._ref_counts[block]
 
     def allocate(self) -> int:
-        """A free block, from now on held once. Raises CacheFull where all are held."""
+        """Return a free block, from now on held once. Raises CacheFull where all are held."""
         if not self._free:
             raise CacheFull(f"a block is needed but 0 of {self.n_blocks} are free: release one, or make a larger pool")
         block = self._free.pop()

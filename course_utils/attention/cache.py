@@ -132,7 +132,7 @@ def quantise(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dequantise(integers: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:
-    """The numbers that int8 integers (…, d_head) and their scales (…) stand for, in `dtype`."""
+    """Return the numbers that int8 integers (…, d_head) and their scales (…) stand for, in `dtype`."""
     return (integers * scales[..., None]).to(dtype)
 
 

@@ -53,7 +53,7 @@ class Cache:
         return self._lengths.to(self.device)[:, None] + torch.arange(t, device=self.device)
 
     def columns(self, t: int, lengths: Sequence[int] | Tensor | None = None) -> int:
-        """How many keys per row, m, an update of t tokens will return: the columns that its mask needs.
+        """Return how many keys per row, m, an update of t tokens will return: the columns that its mask needs.
 
         lengths is that of `update`, and refused alike. Nothing changes, and nobody asks yet whether there is room.
         """
@@ -218,7 +218,7 @@ def new_positions(lengths: Tensor, added: Tensor) -> Tensor:
 
 
 def real_tokens(cache: Cache, added: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The row, the column in the chunk and the position in the row of each real token, (N,) each."""
+    """Return the row, the column in the chunk and the position in the row of each real token, (N,) each."""
     positions = new_positions(cache._lengths, added).to(cache.device)  # (B, t)
     rows, columns = torch.nonzero(positions >= 0, as_tuple=True)
     return rows, columns, positions[rows, columns]

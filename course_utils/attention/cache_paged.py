@@ -65,7 +65,7 @@ class PagedCache(Cache):
         return self.blocks_in_use * self.block_size - self.slots_used
 
     def blocks_needed(self, lengths: Sequence[int] | Tensor) -> int:
-        """How many free blocks an update with these lengths (B,) takes, copies of shared blocks included."""
+        """Return how many free blocks an update with these lengths (B,) takes, copies of shared blocks included."""
         added = self._one_a_row(lengths)
         return self._new_blocks(added) + self._copies(added)
 

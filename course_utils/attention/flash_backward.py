@@ -141,8 +141,7 @@ def d_keys_values_kernel(
 
     # Queries before `start` see none of these keys; from `unmasked` on they see all of them.
     first_query = j + tl.arange(0, BLOCK_K) - (n_keys - n_queries)  # the first query that sees each key
-    start = 0
-    unmasked = 0
+    start, unmasked = 0, 0
     if CAUSAL:
         start = tl.maximum(j - (n_keys - n_queries), 0) // BLOCK_Q * BLOCK_Q
         unmasked = tl.cdiv(tl.maximum(j + BLOCK_K - 1 - (n_keys - n_queries), 0), BLOCK_Q) * BLOCK_Q

@@ -106,7 +106,7 @@ def attend_to_parts(
     lengths: Tensor | Sequence[int] | None = None,
     n_splits: int | None = None,
 ) -> Partial:
-    """What each part of the keys gives: m and l (parts, B, h, n), o (parts, B, h, n, d_head), all float32.
+    """Return what each part of the keys gives: m and l (parts, B, h, n), o (parts, B, h, n, d_head), all float32.
 
     Arguments and errors are those of `flash_decode`. `tiled.merge` of the parts, in any order, and then `tiled.finish`
     give the attention. A part without a key that counts is `tiled.nothing`.
@@ -237,8 +237,7 @@ def merge_kernel(
     D: tl.constexpr, D_HEAD: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """One query of one head: `tiled.merge`, BLOCK parts at a time, then `tiled.finish`."""
-    row = tl.program_id(0)
-    n_rows = tl.num_programs(0)
+    row, n_rows = tl.program_id(0), tl.num_programs(0)
     dims = tl.arange(0, D_HEAD)
     acc = tl.zeros([D_HEAD], tl.float32)
     l = 0.0

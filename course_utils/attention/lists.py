@@ -57,7 +57,7 @@ def logsumexp(x: Sequence, axis: int = -1) -> float | list[float]:
 
 
 def dot(a: Sequence[float], b: Sequence[float]) -> float:
-    """The sum of the products, number by number, of two rows of one length."""
+    """Return the sum of the products, number by number, of two rows of one length."""
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 

@@ -115,7 +115,7 @@ def combine(*masks: Tensor | None) -> Tensor | None:
 
 
 def to_additive(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The mask as numbers to add to the scores: 0 where the query may attend, -inf where it may not. Same shape.
+    """Return the mask as numbers to add to the scores: 0 where the query may attend, -inf where it may not. Same shape.
 
     A row of nothing but -inf stays one: torch.softmax gives NaN there, the course's softmax gives zeros. Raises
     TypeError for a mask that is not boolean or a dtype that is not a floating one of PyTorch.

@@ -111,7 +111,7 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_torch(cls, layer: nn.MultiheadAttention) -> MultiHeadAttention:
-        """The same layer as an `nn.MultiheadAttention`, with copies of its weights.
+        """Return the same layer as an `nn.MultiheadAttention`, with copies of its weights.
 
         Mind two differences. Its boolean masks mean the opposite: True there is "ignore", here "may attend", so give
         `~attn_mask` and `~key_padding_mask[:, None, None, :]`. And x is always (B, T, d_model) here, whatever its
@@ -227,7 +227,7 @@ def merge_heads(x: Tensor) -> Tensor:
 
 
 def to_grouped(layer: MultiHeadAttention, n_kv_heads: int) -> MultiHeadAttention:
-    """A copy of the layer with fewer key and value heads, each the mean of a group of neighbours, biases too.
+    """Return a copy of the layer with fewer key and value heads, each the mean of a group of neighbours, biases too.
 
     Exact when the heads of a group were equal; otherwise a start for further training. Raises ValueError unless the
     layer's n_kv_heads is a multiple of the new one. Source: Ainslie et al. 2023, section 2.1.

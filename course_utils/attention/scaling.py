@@ -92,7 +92,7 @@ def dot_product_statistics(
 def dot_product_theory(
     d_k: int, scale: float | None = 1.0, rho: float = 0.0, mean: float = 0.0, std: float = 1.0
 ) -> Spread:
-    """The exact mean and standard deviation of scale · q·k, as Spread(mean, std) of two numbers.
+    """Return the exact mean and standard deviation of scale · q·k, as Spread(mean, std) of two numbers.
 
     With μ and σ the mean and standard deviation of an entry, each of the d_k terms q_i k_i has
         mean      μ² + ρσ²
@@ -112,13 +112,13 @@ def dot_product_theory(
 
 
 def mean_estimate(samples: Sequence | np.ndarray | Tensor) -> Estimate:
-    """The mean of independent samples, (n,), n at least 2, with its standard error s/√n."""
+    """Return the mean of independent samples, (n,), n at least 2, with its standard error s/√n."""
     samples = _row(samples)
     return Estimate(samples.mean().item(), (samples.std() / math.sqrt(len(samples))).item())
 
 
 def std_estimate(samples: Sequence | np.ndarray | Tensor) -> Estimate:
-    """The standard deviation s of independent samples, (n,), n at least 2, with its standard error.
+    """Return the standard deviation s of independent samples, (n,), n at least 2, with its standard error.
 
     s² is nearly a mean of squared deviations, so its variance is (μ₄ - σ⁴)/n, with μ₄ the fourth central moment. The
     square root then divides the error by its slope, 2s: √((μ₄ - s⁴)/n) / 2s. This holds for large n and any
@@ -162,7 +162,7 @@ def saturation(d_k: int, keys: int = 8, samples: int = 10_000, scale: float | No
 
 
 def entropy(weights: Sequence | np.ndarray | Tensor) -> Tensor:
-    """How undecided a row of weights is, in nats: Σ -p log p, (…, m) -> (…). log m for equal weights, 0 for one.
+    """Return how undecided a row of weights is, in nats: Σ -p log p, (…, m) -> (…). log m for equal weights, 0 for one.
 
     A weight of 0 adds 0, so a row of zeros has entropy 0; gradients stay finite. Source: Shannon 1948, section 6.
     """

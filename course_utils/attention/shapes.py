@@ -52,7 +52,7 @@ def check_grouped(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...]) ->
 
 
 def check_scale(scale: float | None, d_k: int) -> float:
-    """The number that multiplies the scores: `scale` if it is given and finite, else 1/√d_k."""
+    """Return the number that multiplies the scores: `scale` if it is given and finite, else 1/√d_k."""
     if scale is None:
         return 1 / math.sqrt(d_k)
     if not math.isfinite(scale):
@@ -68,7 +68,7 @@ def check_causal(causal: Any) -> bool:
 
 
 def whole(name: str, value: Any, least: int = 1) -> int:
-    """The value as a Python integer. Raises TypeError for what is no whole number, ValueError below `least`."""
+    """Return the value as a Python integer. Raises TypeError for what is no whole number, ValueError below `least`."""
     try:
         number = operator.index(value)
     except TypeError:

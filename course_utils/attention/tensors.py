@@ -65,7 +65,7 @@ def boolean(mask: None) -> None: ...
 
 
 def boolean(mask: Tensor | None) -> Tensor | None:
-    """The mask as a boolean tensor, or None for None. Raises TypeError for a mask that is not boolean."""
+    """Return the mask as a boolean tensor, or None for None. Raises TypeError for a mask that is not boolean."""
     if mask is None:
         return None
     mask = torch.as_tensor(mask)

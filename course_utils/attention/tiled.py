@@ -112,7 +112,7 @@ def merge(a: Partial, b: Partial) -> Partial:
 
 
 def nothing(shape: tuple[int, ...], d_v: int, like: Tensor) -> Partial:
-    """The Partial of no keys at all, m = −inf, l = 0, o = 0: merging with it changes nothing."""
+    """Return the Partial of no keys at all, m = −inf, l = 0, o = 0: merging with it changes nothing."""
     return Partial(like.new_full(shape, -torch.inf), like.new_zeros(shape), like.new_zeros((*shape, d_v)))
 
 

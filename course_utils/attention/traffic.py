@@ -218,7 +218,7 @@ def _blocks(length: int, size: int) -> list[slice]:
 
 
 def naive_traffic(n: int, m: int, d_k: int, d_v: int, itemsize: int, block_q: int | None = None) -> dict[str, int]:
-    """Bytes that naive attention moves, {"read": …, "written": …}; equal to what `metered_naive` counts.
+    """Return the bytes that naive attention moves, {"read": …, "written": …}; equal to what `metered_naive` counts.
 
     Read: q, S, P, and k and v for each block of queries. Written: S, P and o. With block_q left out k and v are read
     once: the fewest bytes that three passes can move, those of Dao et al. 2022, algorithm 0.
@@ -236,7 +236,7 @@ def naive_traffic(n: int, m: int, d_k: int, d_v: int, itemsize: int, block_q: in
 def tiled_traffic(
     n: int, m: int, d_k: int, d_v: int, block_q: int, block_k: int, itemsize: int, causal: bool = False
 ) -> dict[str, int]:
-    """Bytes that tiled attention moves, {"read": …, "written": …}; equal to what `metered_forward` counts.
+    """Return the bytes that tiled attention moves, {"read": …, "written": …}; equal to what `metered_forward` counts.
 
     Read: q once, and for each block of queries the keys and values that its last query sees. Written: o and lse.
     block_k changes nothing: it is in the footprint only. Raises as `naive_traffic` does.

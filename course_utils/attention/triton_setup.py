@@ -201,6 +201,5 @@ def keys_to_visit(
         stop = tl.minimum(unmasked + BLOCK_Q - 1, n_keys)
     else:
         last = tl.zeros_like(rows) + n_keys - 1
-        unmasked = n_keys
-        stop = n_keys
+        unmasked, stop = n_keys, n_keys
     return last, tl.maximum(unmasked, 0) // BLOCK_K * BLOCK_K, stop

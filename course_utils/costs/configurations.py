@@ -82,7 +82,7 @@ class Configuration:
         return counts.decode_flops(T, **self._layer())
 
     def crossover_length(self, against: str = "feed_forward", causal: bool = False) -> float:
-        """The T at which the core's FLOPs equal those of another part; see counts.crossover_length."""
+        """Return the T at which the core's FLOPs equal those of another part; see counts.crossover_length."""
         return counts.crossover_length(against=against, causal=causal, **self._layer())
 
     def layer_parameters(self) -> int:
@@ -206,7 +206,7 @@ MODELS = {model.name: model for model in _ALL}
 
 
 def model(name: str) -> Configuration:
-    """The configuration of that name. Raises ValueError that lists the names there are."""
+    """Return the configuration of that name. Raises ValueError that lists the names there are."""
     if name not in MODELS:
         raise ValueError(f"no model {name!r}; there are {', '.join(MODELS)}")
     return MODELS[name]

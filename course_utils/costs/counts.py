@@ -147,7 +147,7 @@ def decode_flops(
 
 
 def crossover_length(d_model: int, against: str = "feed_forward", causal: bool = False, **layer: Any) -> float:
-    """The T at which the core's FLOPs equal the feed-forward's, the projections', or all the rest's.
+    """Return the T at which the core's FLOPs equal the feed-forward's, the projections', or all the rest's.
 
     against is "feed_forward" (T = 4·d_model by default), "projections" (2·d_model) or "rest" (6·d_model); twice as long
     when causal skipping halves the core. `layer` takes the other arguments of layer_flops, such as n_kv_heads, d_ff and

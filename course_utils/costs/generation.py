@@ -20,7 +20,7 @@ class Work(NamedTuple):
 
 
 def step_work(prefix: int, cached: bool, causal: bool = False) -> Work:
-    """The work of the step that writes one token after `prefix` tokens, the newest of which it feeds in.
+    """Return the work of the step that writes one token after `prefix` tokens, the newest of which it feeds in.
 
     Uncached it computes prefix rows and prefix² scores, of which only the last row is new; cached, that row alone.
     causal=True counts the uncached scores without those above the diagonal.
@@ -32,12 +32,12 @@ def step_work(prefix: int, cached: bool, causal: bool = False) -> Work:
 
 
 def step_saving(prefix: int) -> int:
-    """How many times more rows and scores one uncached step computes: `prefix` times, 512 at a prefix of 512."""
+    """Return how many times more rows and scores one uncached step computes: `prefix` times, 512 at a prefix of 512."""
     return step_work(prefix, cached=False).scores // step_work(prefix, cached=True).scores
 
 
 def generation_work(N: int, cached: bool) -> Work:
-    """The work of N steps together, with prefixes of 1, 2, …, N tokens: exact sums, in closed form."""
+    """Return the work of N steps together, with prefixes of 1, 2, …, N tokens: exact sums, in closed form."""
     (N,) = whole(N=N)
     triangle = N * (N + 1) // 2
     squares = N * (N + 1) * (2 * N + 1) // 6

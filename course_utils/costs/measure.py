@@ -104,7 +104,7 @@ def time_together(
 
 
 def ratio(timing: Timing, reference: Timing) -> Timing:
-    """How many times as long as the reference: the median and quartiles of the ratios of the same rounds.
+    """Return how many times as long as the reference: the median and quartiles of the ratios of the same rounds.
 
     Both must come from one time_together. Raises ValueError when they have different numbers of rounds.
     """
@@ -365,7 +365,7 @@ def environment(device: Any = "cpu") -> dict[str, Any]:
 
 
 def growth_exponent(sizes: Sequence[float], amounts: Sequence[float]) -> float:
-    """The p of amount ≈ c·sizeᵖ, by least squares on the logarithms: 1 is linear growth, 2 is quadratic.
+    """Return the p of amount ≈ c·sizeᵖ, by least squares on the logarithms: 1 is linear growth, 2 is quadratic.
 
     Raises ValueError unless there are two different sizes and all numbers are above 0.
     """
@@ -376,7 +376,7 @@ def growth_exponent(sizes: Sequence[float], amounts: Sequence[float]) -> float:
 
 
 def overtakes_from(sizes: Sequence[float], seconds: Sequence[float], reference: Sequence[float]) -> float | None:
-    """The least size from which on `seconds` stay below the reference's; None if they do not at the largest.
+    """Return the least size from which on `seconds` stay below the reference's; None if they do not at the largest.
 
     All three are lists in order of size.
     """

@@ -20,7 +20,7 @@ SHORT = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloa
 
 
 def value_bytes(bytes_per_value: float | str | torch.dtype) -> float:
-    """Bytes of one value: a number as it is, or the width of a dtype: "bfloat16", "bf16" or torch.bfloat16.
+    """Return the bytes of one value: a number as it is, or the width of a dtype: "bfloat16", "bf16" or torch.bfloat16.
 
     Whole numbers come back as integers. Raises ValueError for other names and for numbers no value can have.
     """
@@ -58,7 +58,7 @@ def kv_cache_bytes(
 def latent_cache_bytes(
     layers: int, d_latent: int, d_rope: int, T: int, B: int = 1, bytes_per_value: float | str | torch.dtype = 2
 ) -> float:
-    """Bytes of the cache of multi-head latent attention: a latent and a rotary key for each token and layer.
+    """Return the bytes of the cache of multi-head latent attention: a latent and a rotary key for each token and layer.
 
     Keys and values are both read out of the latent, so there is no 2. Source: DeepSeek-AI 2024 (DeepSeek-V2),
     section 2.1.4, table 1.
@@ -76,7 +76,7 @@ def in_decimal_units(number_of_bytes: float, unit: str | None = None, digits: in
 
 
 def in_binary_units(number_of_bytes: float, unit: str | None = None, digits: int = 3) -> str:
-    """The bytes in words, by 1024s: 34_359_738_368 is "32.0 GiB". Arguments as in in_decimal_units."""
+    """Return the bytes in words, by 1024s: 34_359_738_368 is "32.0 GiB". Arguments as in in_decimal_units."""
     return _in_words(number_of_bytes, 1024, ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"), unit, digits)
 
 

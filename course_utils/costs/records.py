@@ -100,7 +100,7 @@ def told(result: Mapping[str, Any]) -> str:
 
 
 def recorded(benchmark: str, folder: Path | str = RECORDED) -> list[dict[str, Any]]:
-    """The results of that benchmark which ship with the course, newest first. An empty list when there are none.
+    """Return the results of that benchmark which ship with the course, newest first. An empty list when there are none.
 
     With folder=LOCAL those of this machine. Quick runs measure nothing and are left out.
     """

@@ -67,7 +67,7 @@ def least_seconds(machine: Machine, task: Task) -> float:
 
 
 def waits_for(machine: Machine, task: Task) -> str:
-    """What the task waits for: "memory" left of the ridge point, else "arithmetic"."""
+    """Return what the task waits for: "memory" left of the ridge point, else "arithmetic"."""
     return "memory" if task.intensity < machine.ridge_point else "arithmetic"
 
 

@@ -7,7 +7,7 @@ from course_utils.attention import shapes
 
 
 def whole(**sizes: Any) -> list[int]:
-    """The sizes as Python integers, in the order given; Python's never overflow, as NumPy's and torch's do.
+    """Return the sizes as Python integers, in the order given; Python's never overflow, as NumPy's and torch's do.
 
     Raises TypeError for what is not a whole number, ValueError for one below 1.
     """
@@ -36,5 +36,5 @@ def heads(d_model: int, n_heads: int, n_kv_heads: int | None = None, d_head: int
 
 
 def plain(fraction: Fraction) -> float:
-    """A Fraction as an integer where it is whole, else as a float."""
+    """Return a Fraction as an integer where it is whole, else as a float."""
     return fraction.numerator if fraction.denominator == 1 else float(fraction)

@@ -43,7 +43,7 @@ class Layers:
     state: int = 0
 
     def entries(self, T: int) -> int:
-        """How many entries a layer has after T tokens."""
+        """Return how many entries a layer has after T tokens."""
         return min(T, self.window or T) // self.every if self.numbers else 0
 
     def numbers_kept(self, T: int) -> int:
@@ -74,12 +74,12 @@ class Model:
     source: str
 
     def kept_bytes(self, T: int, bytes_per_value: float | str | torch.dtype = 2) -> float:
-        """Bytes kept of one text of T tokens."""
+        """Return the bytes kept of one text of T tokens."""
         (T,) = whole(T=T)
         return sum(layers.numbers_kept(T) for layers in self.layers) * value_bytes(bytes_per_value)
 
     def step(self, T: int, bytes_per_value: float | str | torch.dtype = 2) -> Task:
-        """What attention does in one decode step at T tokens: FLOPs, and bytes moved, each layer on its own.
+        """Return what attention does in one decode step at T tokens: FLOPs, and bytes moved, each layer on its own.
 
         Projections and other weights are not in it; a batch shares those, and not this.
         """
@@ -169,5 +169,5 @@ ZOO = {model.name: model for model in _ALL}
 
 
 def kept_per_token(model: Model, T: int = 2**17) -> float:
-    """Bytes that a model keeps of T tokens, shared out among them, numbers of 2 bytes."""
+    """Return the bytes that a model keeps of T tokens, shared out among them, numbers of 2 bytes."""
     return model.kept_bytes(T) / T

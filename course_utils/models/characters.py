@@ -38,7 +38,7 @@ STORED = Path(__file__).parents[1] / "data" / "models"
 
 
 def load(name: str, folder: Path | str = STORED) -> Decoder:
-    """The trained model called "causal" or "leaking": a `Decoder` in float32, ready to evaluate and to write.
+    """Return the trained model called "causal" or "leaking": a `Decoder` in float32, ready to evaluate and to write.
 
     Raises ValueError for another name, FileNotFoundError where the folder has no such checkpoint.
     """
@@ -67,7 +67,7 @@ class LookingAhead(Decoder):
 
 
 def loss(model: Decoder, text: str) -> float:
-    """The mean surprise at each character of the text, in nats: the number that training makes small.
+    """Return the mean surprise at each character of the text, in nats: the number that training makes small.
 
     The text, at least 2 characters, is cut into windows of 96 (a rest is dropped). Each is given to the model as a
     whole, and the character at t + 1 is told from the output at t. A model that leaks has the answer before it. Raises
@@ -112,23 +112,23 @@ def write(model: Decoder, prompt: str, n: int, seed: int = 0, temperature: float
 
 
 def training_text() -> str:
-    """The text that the models were trained on: nine paragraphs of ten, one a line."""
+    """Return the text that the models were trained on: nine paragraphs of ten, one a line."""
     return "\n".join(p for i, p in enumerate(_paragraphs()) if i % 10 != 9)
 
 
 def held_out_text() -> str:
-    """The text that neither model has seen: every tenth paragraph, one a line."""
+    """Return the text that neither model has seen: every tenth paragraph, one a line."""
     return "\n".join(_paragraphs()[9::10])
 
 
 @cache
 def alphabet() -> str:
-    """The characters that the models know, in the order of their numbers, as a string."""
+    """Return the characters that the models know, in the order of their numbers, as a string."""
     return "".join(sorted(set("\n".join(_paragraphs()))))
 
 
 def encode(text: str) -> Tensor:
-    """The characters as numbers, (len(text),) int64. Raises ValueError for one that is not in the `alphabet`."""
+    """Return the characters as numbers, (len(text),) int64. Raises ValueError for one that is not in the `alphabet`."""
     numbers = {character: number for number, character in enumerate(alphabet())}
     unknown = sorted(set(text) - set(numbers))
     if unknown:
@@ -137,7 +137,7 @@ def encode(text: str) -> Tensor:
 
 
 def decode(tokens: Tensor) -> str:
-    """The text that numbers (T,) stand for. Undoes `encode`."""
+    """Return the text that numbers (T,) stand for. Undoes `encode`."""
     return "".join(alphabet()[token] for token in tokens.tolist())
 
 
@@ -200,7 +200,7 @@ def save(model: Decoder, name: str, folder: Path | str = STORED) -> Path:
 
 @cache
 def recorded() -> dict[str, Any]:
-    """What was measured when the checkpoints were made, as `records.read` gives it.
+    """Return what was measured when the checkpoints were made, as `records.read` gives it.
 
     A row is a model: name, losses (each the mean of settings["averaged"] steps, nats), and of the stored checkpoint
     loss and loss_without_future, both on `held_out_text`, nats a character.

@@ -39,13 +39,13 @@ STORED = Path(__file__).parents[1] / "data" / "models"
 
 
 def available() -> bool:
-    """Whether the package with the weights is installed."""
+    """Return whether the package with the weights is installed."""
     return find_spec(PACKAGE) is not None
 
 
 @torch.no_grad()
 def attention(sentence: str) -> tuple[list[str], Tensor]:
-    """The tokens of a sentence and the weights of every head: (tokens, weights), weights (6, 12, T, T) float32.
+    """Return the tokens of a sentence and the weights of every head: (tokens, weights), weights (6, 12, T, T) float32.
 
     tokens is a list of T texts, with [CLS] first and [SEP] last. Raises ImportError, with what to install, where the
     package is missing.
@@ -69,7 +69,7 @@ def attention(sentence: str) -> tuple[list[str], Tensor]:
 
 
 def tokenise(sentence: str) -> tuple[list[str], Tensor]:
-    """The tokens of a sentence and their numbers: words in lower case, cut into pieces that the vocabulary has.
+    """Return the tokens of a sentence and their numbers: words in lower case, cut into pieces that the vocabulary has.
 
     Returns (texts, numbers (T,) int64). The longest piece that fits comes first, and "##" marks one that goes on.
     Source: Devlin et al. 2019, section 3 (WordPiece).
@@ -84,7 +84,7 @@ def tokenise(sentence: str) -> tuple[list[str], Tensor]:
 
 @cache
 def recorded() -> dict[str, Any]:
-    """The weights from "it" in `SENTENCES`, as `records.read` gives them.
+    """Return the weights from "it" in `SENTENCES`, as `records.read` gives them.
 
     A row is a sentence: sentence, tokens, from_token (the place of "it"), and weights, (6, 12, T): of each head, how
     the token "it" shares its weight, to four decimals; previous_token is the (6, 12) mean weight on the token before.

@@ -85,7 +85,7 @@ def area_of_circle(radius):''',
 
 
 def opening(real: Real, n: int) -> Tensor:
-    """The first n tokens of TEXT, plays of Shakespeare: (1, n) int64."""
+    """Return the first n tokens of TEXT, plays of Shakespeare: (1, n) int64."""
     tokens = real.tokenizer.encode(TEXT.read_text(encoding="utf-8")[: 8 * whole("n", n)])[:n]
     if len(tokens) < n:
         raise ValueError(f"n is {n}: the text has {len(tokens)} tokens")
@@ -102,7 +102,7 @@ def copies(period: int = PERIOD, times: int = COPIES, seed: int = 0, between: tu
 
 
 def loss(real: Real, tokens: Tensor, off: Iterable[Head] = (), **options: Any) -> float:
-    """The mean loss of tokens (1, T), each scored from those before it; heads in `off` are switched off.
+    """Return the mean loss of tokens (1, T), each scored from those before it; heads in `off` are switched off.
 
     options go to the model. Source for heads switched off: Michel et al. 2019, section 2.3.
     """
@@ -123,7 +123,7 @@ def first_token_shares(real: Real, tokens: Tensor, since: int = 64) -> Tensor:
 
 
 def previous_token_scores(real: Real, tokens: Tensor) -> Tensor:
-    """The weight from a token to the one before it, the mean over all tokens but the first: (layers, heads).
+    """Return the weight from a token to the one before it, the mean over all tokens but the first: (layers, heads).
 
     Source: Olsson et al. 2022, "Key concepts" (previous token heads).
     """
@@ -131,7 +131,7 @@ def previous_token_scores(real: Real, tokens: Tensor) -> Tensor:
 
 
 def induction_scores(real: Real, tokens: Tensor, period: int = PERIOD) -> Tensor:
-    """The weight from a token to the one that followed its last occurrence: (layers, heads).
+    """Return the weight from a token to the one that followed its last occurrence: (layers, heads).
 
     tokens are `copies` of `period` tokens; the mean is over all tokens after the first copy. A head that divides its
     weight between two earlier copies has the nearer part counted only. Source: Olsson et al. 2022, appendix (prefix
@@ -143,7 +143,7 @@ def induction_scores(real: Real, tokens: Tensor, period: int = PERIOD) -> Tensor
 
 
 def where(real: Real, sentence: str, from_word: str, to_word: str) -> Tensor:
-    """The weights of all heads from the last `from_word` of a sentence to the first `to_word`: (layers, heads).
+    """Return the weights of all heads from the last `from_word` of a sentence to the first `to_word`: (layers, heads).
 
     A word is one token, with the space before it or without. Raises ValueError where it is none. A weight says where a
     head looks, not what the model does with what it found there: see `margins`, and Jain and Wallace 2019.
@@ -158,7 +158,7 @@ def where(real: Real, sentence: str, from_word: str, to_word: str) -> Tensor:
 
 
 def best(scores: Tensor, n: int) -> list[Head]:
-    """The n heads with the largest scores (layers, heads), the largest first."""
+    """Return the n heads with the largest scores (layers, heads), the largest first."""
     places = scores.flatten().topk(n).indices.tolist()
     return [divmod(place, scores.shape[1]) for place in places]
 
@@ -174,7 +174,7 @@ def random_heads(real: Real, n: int, seed: int, without: Iterable[Head] = ()) ->
 
 
 def margins(real: Real, off: Iterable[Head] = ()) -> Tensor:
-    """By how much the verb with the right number is likelier, in each sentence of PLURAL and SINGULAR: (12,).
+    """Return by how much the verb with the right number is likelier, in each sentence of PLURAL and SINGULAR: (12,).
 
     It is the mean of the logits of *were* and *are* less the mean of those of *was* and *is*, with the other sign where
     the subject is singular. Above 0 the number is right. Heads in `off` are switched off.
@@ -198,7 +198,7 @@ def margins(real: Real, off: Iterable[Head] = ()) -> Tensor:
 
 
 def subject_weights(real: Real) -> Tensor:
-    """The weights from the end of each sentence of PLURAL and SINGULAR to its subject: (layers, heads, 12).
+    """Return the weights from the end of each sentence of PLURAL and SINGULAR to its subject: (layers, heads, 12).
 
     The end is the token from which the verb is told, and the subject the second token.
     """
@@ -215,7 +215,7 @@ def margins_without_each(real: Real, layers: Sequence[int] = SWEPT) -> Tensor:
 
 
 def loss_changed(real: Real, tokens: Tensor, scaled: bool = True, rotated: bool = True) -> float:
-    """The loss of tokens (1, T) with the scale 1/√d_head or the rotation (RoPE) left out of every layer.
+    """Return the loss of tokens (1, T) with the scale 1/√d_head or the rotation (RoPE) left out of every layer.
 
     The model was trained with both, so this says that it needs them, not that no model could do without. real itself
     stays as it is. Source: Vaswani et al. 2017, section 3.2.1; Su et al. 2021 (RoPE).
@@ -230,7 +230,7 @@ def loss_changed(real: Real, tokens: Tensor, scaled: bool = True, rotated: bool 
 
 
 def looking_ahead(real: Real, layers: Sequence[int] | None = None) -> Real:
-    """The model without a causal mask in these layers, or in all: each token there sees the whole text."""
+    """Return the model without a causal mask in these layers, or in all: each token there sees the whole text."""
     return real.with_parts({"mask": lambda n, m: torch.ones(n, m, dtype=torch.bool)}, layers)
 
 
@@ -297,7 +297,7 @@ def cache_losses(real: Real, tokens: Tensor, kind: Callable[..., Cache]) -> Tens
 
 
 def look_up(tokens: Sequence[int], most: int = 4) -> list[int]:
-    """The draft after these tokens: up to `most` that followed the last place where the last two stood before.
+    """Return the draft after these tokens: up to `most` that followed the last place where the last two stood before.
 
     Empty where they never did. Source: Saxena 2023 (prompt lookup decoding).
     """

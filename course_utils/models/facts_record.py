@@ -27,7 +27,7 @@ STORED = Path(__file__).parents[1] / "data" / "models"
 
 @cache
 def recorded() -> dict[str, Any]:
-    """What was measured of SmolLM2-135M-Instruct, as `records.read` gives it.
+    """Return what was measured of SmolLM2-135M-Instruct, as `records.read` gives it.
 
     A row is a fact, with its name and what belongs to it; lists by layer and head are (30, 9), to four digits.
     settings["model"] says which file was measured.
@@ -44,7 +44,7 @@ def fact(name: str) -> dict[str, Any]:
 
 
 def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:
-    """All facts, as rows of the record. quick takes a few tokens, heads and sentences."""
+    """Return all facts, as rows of the record. quick takes a few tokens, heads and sentences."""
 
     def opening(n: int) -> Tensor:
         return facts.opening(real, 96 if quick else n)
@@ -115,7 +115,7 @@ def _record_without_parts(real: Real, text: Tensor) -> dict[str, Any]:
 
 
 def _ahead(real: Real, text: Tensor, layers: Sequence[int]) -> dict[str, Any]:
-    """What becomes of the model when one layer, or all of them, may look ahead: loss, leak, and what it writes."""
+    """What happens to the model when one layer, or all of them, may look ahead: loss, leak, and what it writes."""
     prompt = "Once upon a time"
     models = []
     tokens = real.encode(prompt)[0].tolist()

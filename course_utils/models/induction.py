@@ -49,7 +49,7 @@ STORED = Path(__file__).parents[1] / "data" / "models"
 
 
 def load(folder: Path | str = STORED) -> Decoder:
-    """The trained model, a `Decoder` of two layers with four heads each and no feed-forward, in float32.
+    """Return the trained model, a `Decoder` of two layers with four heads each and no feed-forward, in float32.
 
     Raises FileNotFoundError where the folder has no checkpoint.
     """
@@ -80,7 +80,7 @@ def token_losses(model: Decoder, tokens: Tensor, head_masks: Tensor | None = Non
 
 
 def repeat_loss(model: Decoder, tokens: Tensor, period: int, head_masks: Tensor | None = None) -> float:
-    """The mean surprise at the tokens that could be known: all after the first copy but the first one, nats.
+    """Return the mean surprise at the tokens that could be known: all after the first copy but the first one, nats.
 
     tokens (B, T) have a piece of `period` tokens at least twice. Raises ValueError where they are shorter than that.
     """
@@ -90,7 +90,7 @@ def repeat_loss(model: Decoder, tokens: Tensor, period: int, head_masks: Tensor 
 
 @torch.no_grad()
 def head_weights(model: Decoder, tokens: Tensor) -> Tensor:
-    """The attention weights of every head: (n_layers, B, h, T, T) for tokens (B, T)."""
+    """Return the attention weights of every head: (n_layers, B, h, T, T) for tokens (B, T)."""
     return torch.stack(model(tokens, return_weights=True)[1])
 
 
@@ -118,12 +118,12 @@ class Reader:
 
 
 def reader(model: Decoder) -> Reader:
-    """What reads a text with this model: text -> (letters, weights)."""
+    """Return what reads a text with this model: text -> (letters, weights)."""
     return Reader(model)
 
 
 def induction_scores(model: Decoder, period: int, batch: int = 64, seed: int = 0) -> Tensor:
-    """The weight from a token of the second copy to the token after its first occurrence: (n_layers, h), 0 to 1.
+    """Return the weight from a token of the second copy to the token after its first occurrence: (n_layers, h), 0 to 1.
 
     The mean over all `period` tokens of the second copy and over `batch` random pieces. Source: Olsson et al. 2022,
     "Key concepts" and appendix, where it is called the prefix matching score.
@@ -140,7 +140,7 @@ def previous_token_scores(model: Decoder, period: int, batch: int = 64, seed: in
 
 
 def ablation(model: Decoder, tokens: Tensor, period: int) -> Tensor:
-    """How much `repeat_loss` rises when one head is switched off: (n_layers, h) float32, nats."""
+    """Return how much `repeat_loss` rises when one head is switched off: (n_layers, h) float32, nats."""
     n_layers = len(model.blocks)
     n_heads = model.n_heads
     whole_model = repeat_loss(model, tokens, period)
@@ -200,7 +200,7 @@ def save(model: Decoder, folder: Path | str = STORED) -> Path:
 
 @cache
 def recorded() -> dict[str, Any]:
-    """The curves of four trainings, as `records.read` gives them.
+    """Return the curves of four trainings, as `records.read` gives them.
 
     A row is a run: name, n_layers, seed, curve (see `train`), and of the end
     repeat_loss, induction and previous_token, the scores of all heads, layer by layer. The first is the stored model.

@@ -43,7 +43,7 @@ class Real:
     writes: Callable[[Decoder, Sequence[int], int], list[int]] | None = None
 
     def with_parts(self, parts: Mapping[str, Callable], layers: Sequence[int] | None = None) -> Real:
-        """The same model with somebody's own functions in these layers, or in all; both share their weights.
+        """Return the same model with somebody's own functions in these layers, or in all; both share their weights.
 
         parts by name: those of `MultiHeadAttention.own`, and `writes`. Raises ValueError for a name or a layer that is
         not there, and for `writes` in some layers only: it works with the whole model.
@@ -91,7 +91,7 @@ class Real:
 
     @torch.no_grad()
     def look(self, text: str) -> tuple[list[str], Tensor, Tensor]:
-        """The tokens of a text, where each head looks, and what may come next: (tokens, weights, logits).
+        """Return the tokens of a text, where each head looks, and what may come next: (tokens, weights, logits).
 
         tokens is a list of T texts; weights (layers, heads, T, T), logits (T, vocabulary).
         """

@@ -35,7 +35,7 @@ SENTENCES = (
 )
 ASKED_OF = dict.fromkeys(SENTENCES[2:4], " it")  # the token whose looks are the question; of others it is the last
 OWN = "SmolLM2-135M-Instruct"
-FOLLOWING = 5  # tokens that may come next, told of each token
+FOLLOWING = 5  # tokens that may come next, stored for each token
 LEVELS = 255
 STORED = Path(__file__).parents[1] / "data" / "models"
 NAME = "real-sentences.json"
@@ -68,7 +68,7 @@ class Reading:
 
 
 def read(model: real.Real, text: str, name: str = "") -> Reading:
-    """What a model makes of a text. name: what to call the model, in place of its own name.
+    """Return what a model makes of a text. name: what to call the model, in place of its own name.
 
     Raises ValueError for no token, or more than the model can take.
     """
@@ -89,7 +89,7 @@ def here() -> tuple[real.Real, str]:
 
 
 def from_triangles(triangles: bytes, layers: int, heads: int, T: int) -> np.ndarray:
-    """The levels (layers, heads, T, T) of which these are the rows up to the diagonal."""
+    """Return the levels (layers, heads, T, T) of which these are the rows up to the diagonal."""
     levels = np.zeros((layers, heads, T, T), np.uint8)
     levels[:, :, *np.tril_indices(T)] = np.frombuffer(triangles, np.uint8).reshape(layers, heads, -1)
     return levels
@@ -97,7 +97,7 @@ def from_triangles(triangles: bytes, layers: int, heads: int, T: int) -> np.ndar
 
 @cache
 def recorded() -> tuple[Reading, ...]:
-    """What the real model made of `SENTENCES`."""
+    """Return what the real model made of `SENTENCES`."""
     stored = json.loads((STORED / NAME).read_text(encoding="utf-8"))
     header = stored["header"]
     source = f"recorded from {header['model']} on {header['date']}"

@@ -170,7 +170,7 @@ def _fit(model: LookUp, seed: int, rate: float, steps: int) -> list[float]:
 
 @cache
 def recorded() -> dict[str, Any]:
-    """The run that ships with the course, as `records.read` gives it: environment, settings, rows, findings.
+    """Return the run that ships with the course, as `records.read` gives it: environment, settings, rows, findings.
 
     A row is one training run: scale (its name), rate, start, seed, losses (each the mean of settings["averaged"] steps,
     nats), entropy_before, entropy_after, found_before, found_after as in `Run`.
@@ -181,7 +181,7 @@ def recorded() -> dict[str, Any]:
 def curves(
     rate: float = RATE, start: float = 1.0, result: Mapping[str, Any] | None = None
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The loss curves of one learning rate and one start, for a plot: (steps, {name of scale: losses}).
+    """Return the loss curves of one learning rate and one start, for a plot: (steps, {name of scale: losses}).
 
     steps (points,) are the middles of the averaged steps, losses (seeds, points) nats, both float64 arrays. result is
     `recorded()` when left out. Raises ValueError for what was not run.
@@ -198,7 +198,7 @@ def curves(
 
 
 def summary(result: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """A row for each rate, start and scale, as dicts: rate, start, scale, and medians over the seeds.
+    """Return a row for each rate, start and scale, as dicts: rate, start, scale, and medians over the seeds.
 
     loss: of the last averaged steps, nats, with loss_low and loss_high the least and largest; entropy_before,
     entropy_after, found_after; steps_to_learn: until the loss was below 0.1 nats, None if fewer than half got there;

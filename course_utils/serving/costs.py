@@ -47,7 +47,7 @@ class Fit(NamedTuple):
 
 
 def fit(tokens: Sequence[float], contexts: Sequence[float], seconds: Sequence[float]) -> Fit:
-    """The StepCost whose relative errors have the least sum of squares, none of its numbers below 0.
+    """Return the StepCost whose relative errors have the least sum of squares, none of its numbers below 0.
 
     All three are lists of as many numbers, one entry a step; relative errors, so that long steps do not drown short
     ones. R² is of the seconds themselves. A number that would come out negative is 0, and the others are fitted without

@@ -27,7 +27,7 @@ class Times(NamedTuple):
 
 
 def token_times(events: Iterable[Event], seconds: Sequence[float] | None = None) -> dict[str, Times]:
-    """The times of each request in a log, by name, in order of arrival.
+    """Return the times of each request in a log, by name, in order of arrival.
 
     A request arrives when a step begins, and a token comes out when its step ends. seconds says how long each step
     took; left out, each takes 1, and times are counted in steps. Raises ValueError for a token of a request that never

@@ -45,7 +45,7 @@ def tpot(times: Sequence[float]) -> float | None:
 
 
 def percentile(values: Iterable[float], q: float) -> float:
-    """The q-th percentile: of n sorted values, what stands at place (n − 1) · q / 100, counted from 0.
+    """Return the q-th percentile: of n sorted values, what stands at place (n − 1) · q / 100, counted from 0.
 
     Between two places it runs linearly from one value to the next, as numpy.percentile does by default (Hyndman and Fan
     1996, definition 7). Raises ValueError for no values and for a q outside [0, 100].
@@ -92,7 +92,7 @@ class Summary(NamedTuple):
 
 
 def summary(log: Log) -> Summary:
-    """The numbers of a log. Raises ValueError for a log of no requests."""
+    """Return the numbers of a log. Raises ValueError for a log of no requests."""
     first, last = window(log.served)
     every_gap = [gap for served in log.served for gap in gaps(served.times)]
     means = [mean for served in log.served if (mean := tpot(served.times)) is not None]
@@ -190,7 +190,7 @@ MEASURES = (
 
 
 def measures(log: Log, ttft_at_most: float, gap_at_most: float) -> dict[str, float]:
-    """The numbers of MEASURES for one log, as {name: number}: seconds, tokens or requests a second, a share.
+    """Return the numbers of MEASURES for one log, as {name: number}: seconds, tokens or requests a second, a share.
 
     kept is the share of requests that kept the promise, which goodput counts a second.
     """

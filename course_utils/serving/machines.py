@@ -49,7 +49,7 @@ LINKS = {  # those of servers with an A100, whose step costs the day uses
 
 
 def split_heads(outputs: np.ndarray, w_o: np.ndarray, machines: int) -> list[np.ndarray]:
-    """What each machine adds to the output: its heads' outputs times its rows of W_O, each (n, d_model).
+    """Return what each machine adds to the output: its heads' outputs times its rows of W_O, each (n, d_model).
 
     outputs is (h, n, d_head), of all heads, and w_o (h · d_head, d_model). The sum over the machines is the whole
     product, since a product with a matrix is a sum over its rows. Raises ValueError when h is no multiple of machines.
@@ -94,7 +94,7 @@ def all_reduce_bytes(payload: float, machines: int) -> float:
 
 
 def heads_split_bytes(configuration: Configuration, tokens: int, machines: int, bytes_per_value: float = 2) -> float:
-    """Bytes that each machine sends in a step of so many tokens, with heads and feed-forward networks split.
+    """Return the bytes that each machine sends in a step of so many tokens, with heads and feed-forward networks split.
 
     Two sums a layer, each of tokens · d_model numbers: one behind W_O, one behind the feed-forward network.
     Source: Shoeybi et al. 2019, section 3, figure 4. Raises ValueError when the heads do not divide.

@@ -98,7 +98,7 @@ class Served(Protocol):
 
 
 def hit_rate(cache: Served, prompts: Sequence[Sequence[int]]) -> float:
-    """The share of all tokens of the prompts that the cache had when their prompt came; it serves them in order.
+    """Return the share of all tokens of the prompts that the cache had when their prompt came; it serves them in order.
 
     The cache is used, so give a new one. PrefixCache(n_blocks, block_size) and RadixTree(n_blocks · block_size) have
     the same capacity. Raises ValueError for no tokens at all, CacheFull for a prompt that does not fit.

@@ -20,7 +20,7 @@ from course_utils.attention.shapes import whole
 
 
 def chain_hashes(tokens: Sequence[int], block_size: int) -> list[str]:
-    """The names of the full blocks of `tokens`, in order: each a hash of its tokens and of the name before it.
+    """Return the names of the full blocks of `tokens`, in order: each a hash of its tokens and of the name before it.
 
     So equal names mean equal tokens from the beginning on, not only within the block. A last block that is not full has
     no name. They are SHA-256, so that the same tokens have the same names in every process; Python's hash() has not.
@@ -63,7 +63,7 @@ class PrefixCache:
         return self._pool.n_free + sum(self.references(block) == 0 for block in self._names)
 
     def references(self, block: int) -> int:
-        """How many tables hold the block."""
+        """Return how many tables hold the block."""
         return self._pool.references(block) - (block in self._names)
 
     def lookup(self, tokens: Sequence[int]) -> list[int]:

@@ -208,6 +208,11 @@ def timeline(log: Log) -> str:
         for step in log.steps:
             part = next((part for part in step.parts if part.name == served.name), None)
             written += part is not None and part.wrote
-            cells.append("." if part is None else "P" if not part.wrote else str(written) if written < 10 else "+")
+            if part is None:
+                cells.append(".")
+            elif not part.wrote:
+                cells.append("P")
+            else:
+                cells.append(str(written) if written < 10 else "+")
         lines.append(f"{served.name:<{width}}  {''.join(cells)}")
     return "\n".join(lines)

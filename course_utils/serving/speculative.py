@@ -26,7 +26,7 @@ Target = Callable[[Sequence[int], int], np.ndarray]  # tokens so far, n -> p aft
 
 
 def accept(p: ArrayLike, q: ArrayLike, drafted: ArrayLike, coins: ArrayLike) -> np.ndarray:
-    """Which drafts are kept: coin < min(1, p(x) / q(x)). Bool, of the shape of drafted and coins.
+    """Return which drafts are kept: coin < min(1, p(x) / q(x)). Bool, of the shape of drafted and coins.
 
     p and q are (…, V), drafted (…,) holds tokens and coins (…,) numbers in [0, 1); the leading axes are broadcast.
     Raises ValueError for p and q that are no distributions, and for a draft that q cannot have made.
@@ -49,7 +49,7 @@ def accept(p: ArrayLike, q: ArrayLike, drafted: ArrayLike, coins: ArrayLike) -> 
 
 
 def residual(p: ArrayLike, q: ArrayLike) -> np.ndarray:
-    """The remainder (p − q)₊ / Σ (p − q)₊, (…, V): what is drawn from where a draft was refused.
+    """Return the remainder (p − q)₊ / Σ (p − q)₊, (…, V): what is drawn from where a draft was refused.
 
     Where p = q nothing is ever refused, and the row is p. Raises ValueError for what are no distributions.
     """
@@ -93,7 +93,7 @@ def total_variation(p: ArrayLike, q: ArrayLike) -> np.ndarray:
 
 
 def resulting_law(p: ArrayLike, q: ArrayLike, from_p: bool = False) -> np.ndarray:
-    """The law of what comes out, (…, V): min(p, q) + (1 − Σ min(p, q)) · what is drawn from after a refusal.
+    """Return the law of what comes out, (…, V): min(p, q) + (1 − Σ min(p, q)) · what is drawn from after a refusal.
 
     It is p; with from_p=True, the popular mistake, it leans to what the drafter likes.
     """
@@ -103,7 +103,7 @@ def resulting_law(p: ArrayLike, q: ArrayLike, from_p: bool = False) -> np.ndarra
 
 
 def frequencies(tokens: ArrayLike, vocabulary: int) -> np.ndarray:
-    """How often each token occurs, as shares that sum to 1: (vocabulary,)."""
+    """Return how often each token occurs, as shares that sum to 1: (vocabulary,)."""
     counts = np.bincount(np.asarray(tokens), minlength=whole("vocabulary", vocabulary))
     return counts / counts.sum()
 
@@ -219,7 +219,7 @@ class Length(NamedTuple):
 
 
 def best_length(survival: ArrayLike, waiting: int, cost: Callable[[int], float]) -> Length:
-    """How many drafts to verify in a step when the machine is busy: B* = argmax (N + Σ S) / cost(T + B).
+    """Return how many drafts to verify in a step when the machine is busy: B* = argmax (N + Σ S) / cost(T + B).
 
     survival holds, for each draft of each request, the chance S that it and all drafts before it are kept, in any order
     and shape: a prefix is always likelier than what follows, so the B likeliest drafts are whole prefixes. waiting is

@@ -38,7 +38,7 @@ _BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
 
 @functools.cache
 def ramp() -> tuple[tuple[int, int, int], ...]:
-    """The 256 colours for weights 0 to 1, as (red, green, blue) tuples of 0 to 255."""
+    """Return the 256 colours for weights 0 to 1, as (red, green, blue) tuples of 0 to 255."""
     stops = [rgb(colour) for colour in _BLUES]
     colours = []
     for level in range(256):
@@ -51,13 +51,13 @@ def ramp() -> tuple[tuple[int, int, int], ...]:
 
 
 def ramp_bytes() -> bytes:
-    """The ramp as 768 bytes, red green blue red …, for a canvas."""
+    """Return the ramp as 768 bytes, red green blue red …, for a canvas."""
     return bytes(part for colour in ramp() for part in colour)
 
 
 @functools.cache
 def light_ink_from() -> int:
-    """The first level of the ramp on which white text reads better than black."""
+    """Return the first level of the ramp on which white text reads better than black."""
     return next(level for level, colour in enumerate(ramp()) if _luminance(colour) < 0.179)
 
 
@@ -72,7 +72,7 @@ def ink_on(colour: str) -> str:
 
 
 def colormap() -> ListedColormap:
-    """The ramp as a matplotlib colormap."""
+    """Return the ramp as a matplotlib colormap."""
     from matplotlib.colors import ListedColormap
 
     return ListedColormap([tuple(part / 255 for part in colour) for colour in ramp()], name="weights")
@@ -86,7 +86,7 @@ def veil() -> LinearSegmentedColormap:
 
 
 def css_variables() -> dict[str, str]:
-    """The colours that mean something as CSS custom properties, set on every widget's root."""
+    """Return the colours that mean something as CSS custom properties, set on every widget's root."""
     return {f"--course-{name}": colour for name, colour in (ROLES | {"weight": WEIGHT, "wrong": WRONG}).items()}
 
 

@@ -13,7 +13,7 @@ from course_utils.views.verdict_card import framed
 
 
 def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
-    """A mimebundle in words and as HTML, for an exercise that has just passed.
+    """Return a mimebundle in words and as HTML, for an exercise that has just passed.
 
     day: its number. done: the ids of all exercises of the day that passed since the kernel started, this one too.
     If only the package is installed, its notebooks are elsewhere, and the message does not say what comes next.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def picture(fig: Figure, alt: str | None = None, width: float | None = None) -> Picture:
-    """A matplotlib figure as the last value of a cell: a PNG with alt text, the same bytes on every run.
+    """Return a matplotlib figure as the last value of a cell: a PNG with alt text, the same bytes on every run.
 
     fig: a matplotlib Figure; it is drawn on nothing, in colours that both themes show, and closed.
     alt: what the picture shows, in words, for readers who cannot see it; it is also the output's text. By default what

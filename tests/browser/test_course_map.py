@@ -67,7 +67,7 @@ def bar(notebook):
     )
 
 
-def test_nine_days_and_the_planned_ones_are_told_apart(fresh_map):
+def test_nine_days_and_the_planned_ones_are_reported_apart(fresh_map):
     days = fresh_map.find(MAP).get_by_role("listitem")
     assert days.count() == 9 and fresh_map.find(f"{MAP} .course-map-planned").count() == 8
     lines = first_day(fresh_map).inner_text().split("\n")
@@ -114,7 +114,7 @@ def test_a_button_saves_grades_and_shows_what_came_of_it(fresh_map):
     assert fresh_map.page.evaluate("!window.courseNotebook.context.model.dirty")
 
 
-def test_what_went_wrong_with_grading_is_told(fresh_map):
+def test_what_went_wrong_with_grading_is_reported(fresh_map):
     fresh_map.run("graded_by('raise SystemExit(\"there is no room on the disk\")')")
     grade_button(fresh_map).click()
     fresh_map.wait(
@@ -131,7 +131,7 @@ def test_new_grades_leave_the_focus_on_its_link(fresh_map):
     assert bar(fresh_map) == pytest.approx(1, abs=0.02)
 
 
-def test_an_answer_that_changed_since_is_told(fresh_map):
+def test_an_answer_that_changed_since_is_reported(fresh_map):
     fresh_map.run("grade(one='passed')")
     fresh_map.run(
         "p = course / 'exercises' / 'day1_of √2.ipynb'; p.write_text(p.read_text().replace('x = 2', 'x = 3'))"

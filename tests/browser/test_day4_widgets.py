@@ -383,7 +383,7 @@ def test_a_bar_is_read_by_hover_and_by_keyboard(notebook):
     assert option.get_attribute("id") == chart.get_attribute("aria-activedescendant")
 
 
-def test_what_the_model_raises_is_told_and_the_switches_live_on(notebook):
+def test_what_the_model_raises_is_reported_and_the_switches_live_on(notebook):
     switch = notebook.find(MOODY).get_by_role("switch", name="layer 0, head 0")
     switch.click()
     notebook.wait(

@@ -107,7 +107,7 @@ def test_a_number_is_moved_taken_and_kept(fresh):
     fresh.wait(lambda: stored.inner_text() == "Kept in guesses/day2.json on this machine.", "the page says where")
 
 
-def test_a_number_is_typed_and_what_is_none_is_told(fresh):
+def test_a_number_is_typed_and_what_is_none_is_reported(fresh):
     field = fresh.output(NUMBER).get_by_role("textbox")
     field.focus()
     active = fresh.page.evaluate("window.courseNotebook.content.activeCellIndex")

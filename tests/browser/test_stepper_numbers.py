@@ -111,7 +111,7 @@ def status_lines(stepper):
     return stepper.get_by_role("status").inner_text().splitlines()
 
 
-def test_it_plays_from_x_to_the_output_and_each_step_is_told(alone):
+def test_it_plays_from_x_to_the_output_and_each_step_is_reported(alone):
     page = alone(from_x())
     page.emulate_media(reduced_motion="reduce")
     stepper = page.locator(".course-stepper")

@@ -281,7 +281,7 @@ class Unsendable:
         raise TypeError("x" * 10**6)
 
 
-def test_what_goes_wrong_is_told_without_whole_arrays():
+def test_what_goes_wrong_is_reported_without_whole_arrays():
     million = np.zeros(10**6)
     with np.printoptions(threshold=10**9), pytest.raises(RuntimeError, match=r"^fail failed .* ValueError: ") as caught:
         peak_memory(partial(fail, million), device="cpu")
@@ -360,7 +360,7 @@ def test_a_row_takes_a_line_and_a_float_six_digits(tmp_path):
 
 
 @pytest.mark.parametrize("benchmark", ["attention-cpu", "generation-cpu"])
-def test_findings_are_told_in_lines_that_break_between_words(benchmark):
+def test_findings_are_reported_in_lines_that_break_between_words(benchmark):
     result = records.recorded(benchmark)[0]
     lines = records.told(result).split("\n")
     assert " ".join(line.removeprefix("  ") for line in lines) == " ".join(result["findings"])

@@ -103,7 +103,7 @@ def test_random_tokens_are_even_and_independent():
         (lambda q, k, v: v * math.nan, ValueError, "the loss is nan at step 0"),
     ],
 )
-def test_an_attention_that_does_not_fit_is_told_so(attention, error, words):
+def test_an_attention_that_does_not_fit_is_reported_so(attention, error, words):
     with pytest.raises(error, match=words):
         leak_experiment.train(attention, steps=1)
 

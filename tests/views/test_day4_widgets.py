@@ -57,7 +57,7 @@ class TestGallery:
             np.testing.assert_allclose(each.weights, stacked[:, 0].detach().numpy(), atol=1e-6)
             assert on_page(each).tokens == [str(token) for token in tokens[0].tolist()]
 
-    def test_scores_are_told_to_two_decimals_with_the_place_of_the_largest(self):
+    def test_scores_are_reported_to_two_decimals_with_the_place_of_the_largest(self):
         scores = {"rise": torch.tensor([[0.125, -0.004, 1.0], [-2.5, 3.456, 0.0]]), "other": np.eye(2, 3)}
         widget = gallery(scores=scores)
         assert [entry["name"] for entry in on_page(widget).scores] == ["rise", "other"]
@@ -120,7 +120,7 @@ class TestGallery:
             ({"scores": np.zeros((2, 3))}, "scores is ndarray: give a dict"),
         ],
     )
-    def test_what_does_not_fit_is_told(self, arguments, message):
+    def test_what_does_not_fit_is_reported(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             HeadGallery(**{"weights": weights(), "tokens": TOKENS, **arguments})
 
@@ -431,7 +431,7 @@ class TestAblation:
             ({"from_token": 1.0}, "from_token is 1.0"),
         ],
     )
-    def test_what_does_not_fit_is_told(self, model, arguments, message):
+    def test_what_does_not_fit_is_reported(self, model, arguments, message):
         with pytest.raises(ValueError, match=message):
             HeadAblation(**{"model": model, "tokens": [1, 2, 3], **arguments})
 

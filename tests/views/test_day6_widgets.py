@@ -210,7 +210,7 @@ class TestTileWalker:
             ({"q": [[math.nan]], "k": [[1.0]], "v": [[1.0]]}, ValueError, r"q\[0, 0\] is nan"),
         ],
     )
-    def test_what_cannot_be_shown_is_told(self, arguments, error, message):
+    def test_what_cannot_be_shown_is_reported(self, arguments, error, message):
         with pytest.raises(error, match=message):
             TileWalker(**arguments)
 
@@ -376,7 +376,7 @@ class TestOnlineSoftmaxStepper:
             ({"scores": [1], "block": 1.5}, TypeError, "give a whole number"),
         ],
     )
-    def test_what_cannot_be_shown_is_told(self, arguments, error, message):
+    def test_what_cannot_be_shown_is_reported(self, arguments, error, message):
         with pytest.raises(error, match=message):
             OnlineSoftmaxStepper(**arguments)
 

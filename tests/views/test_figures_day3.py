@@ -181,6 +181,6 @@ def test_each_figure_tells_what_it_shows():
     )
 
 
-def test_gaps_and_empty_rows_of_a_mask_are_told():
+def test_gaps_and_empty_rows_of_a_mask_are_reported():
     text = figures.mask_grids({"odd": [[1, 1, 0, 1], [0, 0, 0, 0]]}).get_label()
     assert text.endswith("odd: row 0 sees 0 to 1 and 3; row 1 sees nothing.")

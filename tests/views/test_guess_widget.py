@@ -299,7 +299,7 @@ def test_a_day_is_summed_up_live_and_its_text_says_nothing_of_it(tmp_path):
     assert len(on_page(later).shown["rows"]) == 3
 
 
-def test_a_guess_kept_while_another_one_is_told_costs_neither(tmp_path):
+def test_a_guess_kept_while_another_one_is_reported_costs_neither(tmp_path):
     class Hearer:
         def hear(self, day):
             if "other" not in read(day, tmp_path):

@@ -67,7 +67,7 @@ def test_the_sentences_that_ask_about_it_are_shown_from_it_and_others_from_their
         ("a" * 401, "That is 401 letters long: at most 400 fit, and at most 24 tokens."),
     ],
 )
-def test_what_does_not_fit_is_told_and_changes_nothing(tiny, text, message):
+def test_what_does_not_fit_is_reported_and_changes_nothing(tiny, text, message):
     widget = HeadExplorer(TEXT, model=tiny)
     before = page_state(widget)["_alone"]
     with pytest.raises(ValueError, match=message):

@@ -57,7 +57,7 @@ def test_an_empty_field_is_called_empty_and_not_wrong():
         ("1 2; 3", "different lengths"),
     ],
 )
-def test_what_cannot_be_read_is_told_and_the_rest_is_judged(entry, message):
+def test_what_cannot_be_read_is_reported_and_the_rest_is_judged(entry, message):
     widget = Practice("attention")
     widget.entries = [entry, *right_entries(widget)[1:]]
     judged = on_page(widget).judged

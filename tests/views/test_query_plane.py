@@ -52,7 +52,7 @@ def test_a_right_function_agrees_whatever_it_works_on(kind, attention):
     assert on_page(widget).theirs["query"] == [0, -1] and "agrees" in widget.verdict
 
 
-def test_a_wrong_function_is_told_where_it_differs():
+def test_a_wrong_function_is_reported_where_it_differs():
     assert plane(attention=unscaled).verdict == (
         "unscaled differs: its weight of “parcel” is 0.55, the arithmetic gives 0.49."
     )
@@ -80,7 +80,7 @@ def test_a_function_that_fails_becomes_a_message(attention, message):
     assert message in widget.problem and widget.verdict == widget.problem and message in widget.as_text()
 
 
-def test_nan_from_a_function_travels_as_json_and_is_told():
+def test_nan_from_a_function_travels_as_json_and_is_reported():
     widget = plane(attention=lambda q, k, v: (np.full((1, 2), np.nan), np.array([[np.inf, np.nan, 0]])))
     json.dumps(widget.get_state(), default=str, allow_nan=False)
     assert on_page(widget).theirs["output"] == ["NaN", "NaN"]
@@ -115,7 +115,7 @@ def test_what_a_function_prints_is_not_shown(capsys):
         ({"attention": 3}, "attention is int: give a function"),
     ],
 )
-def test_what_does_not_fit_is_told(change, message):
+def test_what_does_not_fit_is_reported(change, message):
     with pytest.raises(ValueError, match=message):
         QueryPlane(**{"query": [1, 0.5], "keys": KEYS, "values": VALUES, "names": NAMES, **change})
 

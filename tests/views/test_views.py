@@ -184,7 +184,7 @@ class TestHeatmap:
             ([[1.0]], ["a"], 3, "keys is 3"),
         ],
     )
-    def test_what_does_not_fit_is_told(self, weights, queries, keys, message):
+    def test_what_does_not_fit_is_reported(self, weights, queries, keys, message):
         with pytest.raises(ValueError, match=message):
             AttentionHeatmap(weights, queries, keys)
 
@@ -279,7 +279,7 @@ class TestHeatmap:
             (np.full((2, 3), -1), "mask holds other numbers than 0 and 1: give booleans"),
         ],
     )
-    def test_a_mask_that_does_not_fit_is_told(self, mask, message):
+    def test_a_mask_that_does_not_fit_is_reported(self, mask, message):
         with pytest.raises(ValueError, match=message):
             AttentionHeatmap(WEIGHTS, ["x", "y"], TOKENS, mask=mask)
         with pytest.raises(ValueError, match=message):
@@ -387,11 +387,11 @@ class TestStepper:
             ({"q": np.ones((17, 2)), "tokens": range(17), "key_tokens": TOKENS}, "shows up to 16"),
         ],
     )
-    def test_what_does_not_fit_is_told(self, change, message):
+    def test_what_does_not_fit_is_reported(self, change, message):
         with pytest.raises(ValueError, match=message):
             AttentionStepper.from_qkv(**{"q": Q, "k": K, "v": V, "tokens": TOKENS, **change})
 
-    def test_a_projection_that_does_not_fit_is_told(self):
+    def test_a_projection_that_does_not_fit_is_reported(self):
         with pytest.raises(ValueError, match=r"w_k is \(3, 2\) but x is \(3, 2\): w_k needs 2 rows"):
             AttentionStepper(Q, np.eye(2), np.ones((3, 2)), np.eye(2), TOKENS)
 
@@ -422,7 +422,7 @@ class TestStepper:
         assert shown._matrices["K"]["text"][0] == ["9", "0"] and capsys.readouterr().out == ""
         assert "your function gives" in shown.explain("weights", 2, 0)[-1]
 
-    def test_a_function_that_fails_on_new_numbers_is_told_and_forgiven(self):
+    def test_a_function_that_fails_on_new_numbers_is_reported_and_forgiven(self):
         def choosy(q, k, v):
             if np.max(q) > 5:
                 raise OverflowError("too large")
@@ -530,7 +530,7 @@ class TestQuiz:
             ),
         ],
     )
-    def test_what_is_missing_is_told(self, questions, message):
+    def test_what_is_missing_is_reported(self, questions, message):
         with pytest.raises(ValueError, match=message):
             Quiz(questions)
 

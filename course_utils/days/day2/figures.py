@@ -178,7 +178,7 @@ def gradient_paths() -> Figure:
 
 
 def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
-    """The model of part 9, with the shapes of one dictionary: embeddings, one head of attention, an answer."""
+    """Draw the model of part 9, with the shapes of one dictionary: embeddings, one head of attention, an answer."""
     fig = new_figure(720, 300)
     ax = fig.subplots()
     ax.set(xlim=(-0.6, 8.9), ylim=(-0.9, 2.0))
@@ -222,7 +222,7 @@ def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
 
 
 def gradient_spread(lengths: Any) -> Figure:
-    """How long gradients are against d_k: the mean, the median, and the band of the middle 80%, for each kind.
+    """Draw how long gradients are against d_k: the mean, the median, and the band of the middle 80%, for each kind.
 
     lengths: {"raw": {d_k: many lengths}, "scaled": the same}.
     """

@@ -82,7 +82,7 @@ def _numbers(ax, name, grid):
 
 
 def sharing(n_heads: int, kv_heads: Mapping[str, int]) -> Figure:
-    """Which query head reads which key/value head: a row of query heads over a row of key/value heads, with lines.
+    """Draw which query head reads which key/value head: a row of query heads over a row of key/value heads, with lines.
 
     kv_heads: title -> number of key/value heads, a divisor of n_heads; neighbours share one.
     """
@@ -193,7 +193,7 @@ def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) ->
 
 
 def induction_path(tokens: Sequence[str], period: int) -> Figure:
-    """How two layers repeat: layer 0 writes into a token what stood before it, layer 1 finds it there.
+    """Draw how two layers repeat: layer 0 writes into a token what stood before it, layer 1 finds it there.
 
     tokens: labels of a text whose second part repeats the first, `period` tokens on. The question is what follows the
     last token; it looks at the token after its first occurrence.
@@ -205,7 +205,11 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     for place, token in enumerate(tokens):
         asks = place == last
         answers = place == match
-        edge = palette.QUERY if asks else palette.KEY if answers else palette.INK
+        edge = palette.INK
+        if asks:
+            edge = palette.QUERY
+        elif answers:
+            edge = palette.KEY
         box = {"boxstyle": "round,pad=0.5", "facecolor": "none", "edgecolor": edge, "linewidth": 1 + (asks or answers)}
         ax.text(place, 0, token, ha="center", va="center", fontsize=12, bbox=box, zorder=3)
     _arc(ax, match - 1, match, 0.9, palette.VALUE)

@@ -64,7 +64,7 @@ def token_times(curves: Any) -> Figure:
 
 
 def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
-    """What models keep of each of T tokens, upwards, and how many FLOPs a byte their attention does, to the right.
+    """Draw what models keep of each of T tokens, upwards, and how many FLOPs a byte their attention does, to the right.
 
     models: costs.zoo.Model, several. machines: two costs.roofline.Machine, whose ridge points are drawn.
     """
@@ -105,7 +105,7 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
 
 
 def occupancy(traces: Any) -> Figure:
-    """What the slots of a store do, step by step: hold a token, are reserved and empty, are free.
+    """Draw what the slots of a store do, step by step: hold a token, are reserved and empty, are free.
 
     traces: title -> costs.fragmentation.Trace.
     """

@@ -166,7 +166,7 @@ def curves(panels: Any, ylabel: str, levels: Any = None) -> Figure:
 
 
 def tile_map(n: int, m: int, visits: Any, cell: float = 17) -> Figure:
-    """The n × m square of scores, cut into tiles: which are computed, which are masked besides, which never are.
+    """Draw the n × m square of scores, cut into tiles: which are computed, which are masked besides, which never are.
 
     visits: (queries, keys, on_diagonal) of each tile that is computed, two slices and whether a mask is put on; cell:
     the side of one score in CSS pixels. What no tile covers is hatched.
@@ -324,7 +324,7 @@ def published() -> Any:
 def listing(module: str, function: str, first: str | None = None, last: str | None = None) -> Listing:
     """The source of one function of a module, or the lines from the first that starts with `first` to `last`'s last.
 
-    The file is read and not imported, so Triton need not be there. Indentation common to the lines, and words to the
+    The file is read and not imported, so Triton is not needed. Indentation common to the lines, and words to the
     linter, are taken off.
     Raises ValueError for a function that is not there, or words that start no line of it.
     """

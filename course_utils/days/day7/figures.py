@@ -80,7 +80,7 @@ def knee(rates: Sequence[float], waits: Sequence[Mean], goodputs: Sequence[Mean]
 
 
 def waste(sizes: Sequence[int], shares: Sequence[float], reserved: float) -> Figure:
-    """The share of slots that stay empty in blocks of so many slots, beside that of a reservation, 0 to 1."""
+    """Draw the share of slots that stay empty in blocks of so many slots, beside that of a reservation, 0 to 1."""
     _as_many(sizes, shares)
     fig = new_figure(560, 290)
     ax = fig.add_subplot()
@@ -214,7 +214,7 @@ def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) 
 
 
 def gains(batches: Sequence[int], lines: Mapping[str, Sequence[float]]) -> Figure:
-    """How many times as fast speculation is, a line for each name, against the requests of a step."""
+    """Draw how many times as fast speculation is, a line for each name, against the requests of a step."""
     if not 1 <= len(lines) <= len(_STYLES):
         raise ValueError(f"{len(lines)} lines: give 1 to {len(_STYLES)}")
     fig = new_figure(640, 330)

@@ -113,7 +113,7 @@ class AllocatorWatch(Watch):
         del self.tables[seq], self.lengths[seq]
 
     def picture(self) -> dict[str, object]:
-        """The tables, for a player."""
+        """Return the tables, for a player."""
         return {
             "n_blocks": self.n_blocks,
             "block_size": self.block_size,
@@ -319,7 +319,7 @@ class PrefixWatch(Watch):
         return f"holds the end of {list(self.texts[block])}"
 
     def picture(self) -> dict[str, Any]:
-        """The tables and the texts of the blocks, for a player."""
+        """Return the tables and the texts of the blocks, for a player."""
         return {
             "n_blocks": self.n_blocks,
             "block_size": self.block_size,
@@ -481,7 +481,7 @@ class SchedulerWatch(Watch):
         return math.ceil(tokens / self.block_size)
 
     def picture(self) -> dict[str, Any]:
-        """What is computed and generated, for a player."""
+        """Return what is computed and generated, for a player."""
         requests = {
             name: {
                 "prompt": self.prompt[name],

@@ -35,11 +35,18 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
         for (i, j), amount in np.ndenumerate(amounts):
             leak = j > i and amount > tolerance
             level = round(200 * min(1.0, amount / max(amounts.max(), tolerance)))
-            face = palette.colormap()(level) if amount > tolerance and not leak else palette.WRONG if leak else "none"
-            edge, front = (palette.INK, 3) if leak else (palette.INK, 2)
-            ax.add_patch(Rectangle((j, i), 1, 1, facecolor=face, edgecolor=edge, linewidth=1, zorder=front))
-            ink = palette.INK if face == "none" else palette.ink_on(palette.WRONG) if leak else palette.ink(level)
-            text = "0" if amount <= tolerance else "<.01" if amount < 0.01 else f"{amount:.2f}"
+            # the cell's colour, the colour of its number, and the number
+            if leak:
+                face, ink = palette.WRONG, palette.ink_on(palette.WRONG)
+            elif amount > tolerance:
+                face, ink = palette.colormap()(level), palette.ink(level)
+            else:
+                face, ink = "none", palette.INK
+            front = 3 if leak else 2
+            ax.add_patch(Rectangle((j, i), 1, 1, facecolor=face, edgecolor=palette.INK, linewidth=1, zorder=front))
+            text = "0"
+            if amount > tolerance:
+                text = "<.01" if amount < 0.01 else f"{amount:.2f}"
             ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=10, color=ink, zorder=4)
         ax.set(xlim=(0, T), ylim=(T, 0), aspect="equal")
         ax.set_title(title, pad=8)

@@ -14,7 +14,9 @@ from course_utils.views.silence import silenced
 
 def kind_of(values: Any) -> str:
     """Return the name of the container that holds these values: "tensors", "arrays" or "lists"."""
-    return "tensors" if hasattr(values, "detach") else "arrays" if isinstance(values, np.ndarray) else "lists"
+    if hasattr(values, "detach"):
+        return "tensors"
+    return "arrays" if isinstance(values, np.ndarray) else "lists"
 
 
 def name_of(attention: Callable[..., Any]) -> str:

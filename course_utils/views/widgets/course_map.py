@@ -169,7 +169,7 @@ def can_grade() -> bool:
 
 
 def grading_of(root: Path) -> list[str]:
-    """The command that grades a learner's notebooks, as `make grade` does."""
+    """Return the command that grades a learner's notebooks, as `make grade` does."""
     notebooks = sorted(path.relative_to(root).as_posix() for path in (root / "exercises").glob("*.ipynb"))
     return [sys.executable, "-m", "course_utils", "grade", "--out", "grades", "--", *notebooks]
 
@@ -200,7 +200,9 @@ def _describe_next(day):
     """Say what to do next in a day: to grade it again if every exercise passed and an answer has changed since."""
     if day.next:
         return f"Next: {_name_exercise(day.next)}"
-    return "" if not day.exercises else "Grade it again." if day.changed else "All done."
+    if not day.exercises:
+        return ""
+    return "Grade it again." if day.changed else "All done."
 
 
 def _summarise(current):

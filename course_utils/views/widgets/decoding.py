@@ -252,7 +252,7 @@ def _draw_cell(ax, x, y, state):
     if state == "blank":
         return
     fill = {"now": palette.QUERY, "masked": "none", "read": palette.VALUE, "past": "none"}[state]
-    edge = palette.INK if state == "past" else palette.QUERY if state in ("now", "masked") else palette.VALUE
+    edge = {"past": palette.INK, "now": palette.QUERY, "masked": palette.QUERY, "read": palette.VALUE}[state]
     hatch = "////" if state == "masked" else None
     ax.add_patch(
         Rectangle((x + 0.09, y + 0.09), 0.82, 0.82, facecolor=fill, edgecolor=edge, hatch=hatch, linewidth=0.8)

@@ -68,8 +68,12 @@ class DuelBoard(CourseWidget):
     def _draw(self, ax, tile, x, y):
         from matplotlib.patches import Rectangle
 
-        good = palette.VALUE if tile["right"] else palette.QUERY
-        colour = good if tile["held"] else palette.KEY if tile["right"] else palette.INK
+        colour = {
+            (True, True): palette.VALUE,
+            (True, False): palette.KEY,
+            (False, True): palette.QUERY,
+            (False, False): palette.INK,
+        }[tile["right"], tile["held"]]
         filled = tile["held"] or tile["right"]
         style = "solid" if tile["held"] else "dashed"
         ax.add_patch(

@@ -252,7 +252,12 @@ def _layout(n_layers, h, n):
     def side(most):
         return n * max(1, most // n)
 
-    wide, small = (side(132), side(60)) if h <= 4 else (side(96), side(52)) if h <= 8 else (side(64), side(48))
+    if h <= 4:
+        wide, small = side(132), side(60)
+    elif h <= 8:
+        wide, small = side(96), side(52)
+    else:
+        wide, small = side(64), side(48)
     cell = max(1, min(56, 324 // n))
     return {
         "layers": n_layers,

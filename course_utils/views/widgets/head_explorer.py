@@ -91,7 +91,7 @@ class HeadExplorer(CourseWidget):
 
     @staticmethod
     def recorded() -> tuple[str, ...]:
-        """The sentences that were read before, and need no model."""
+        """Return the sentences that were read before, and need no model."""
         return tuple(each.text for each in real_sentences.recorded())
 
     def look(self, text: str) -> None:
@@ -109,7 +109,7 @@ class HeadExplorer(CourseWidget):
         return self._reading.levels / LEVELS
 
     def shares(self) -> np.ndarray:
-        """What heads are sorted by: the share of attention that `.measure` names, (layers, heads) float64."""
+        """Return what heads are sorted by: the share of attention that `.measure` names, (layers, heads) float64."""
         levels = self._reading.levels.astype(float)
         T = len(self._reading.tokens)
         if self.measure == "pair":
@@ -124,7 +124,7 @@ class HeadExplorer(CourseWidget):
         return sums / (LEVELS * max(1, len(rows)))
 
     def ranked(self) -> list[tuple[tuple[int, int], float]]:
-        """All heads with their share, the largest first: ((layer, head), share)."""
+        """Return all heads with their share, the largest first: ((layer, head), share)."""
         shares = self.shares()
         order = np.argsort(-shares, axis=None, kind="stable")
         return [(divmod(int(place), shares.shape[1]), float(shares.flat[place])) for place in order]

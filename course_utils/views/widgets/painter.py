@@ -200,7 +200,12 @@ class MaskPainter(CourseWidget):
         for may, weight in zip(mask.ravel(), weights.ravel(), strict=True):
             nothing = not may and weight == 0
             texts.append("–" if nothing else short(weight, SINGLE))
-            marks.append("n" if not np.isfinite(weight) else "w" if may else "b" if nothing else "l")
+            if not np.isfinite(weight):
+                marks.append("n")
+            elif may:
+                marks.append("w")
+            else:
+                marks.append("b" if nothing else "l")
         levels = np.rint(np.nan_to_num(weights, posinf=0, neginf=0).clip(0, 1) * 255).astype(int).ravel().tolist()
         return {"text": texts, "levels": levels, "marks": "".join(marks), "rows": rows}
 

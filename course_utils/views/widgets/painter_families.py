@@ -1,4 +1,4 @@
-"""The families of masks that the painter offers: their names, what is said of them, and every mask of each."""
+"""The families of masks that the painter offers: their names, what is said about them, and every mask of each."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def find_entry(catalogue: Sequence[Entry], family: str, settings: Mapping[str, i
 def recognised(
     catalogue: Sequence[Entry], mask: str, family: str, settings: dict[str, int]
 ) -> tuple[str, dict[str, int]]:
-    """The family of a mask and its setting: the one it was if that still fits, else the first that does."""
+    """Return the family of a mask and its setting: the one it was if that still fits, else the first that does."""
     if family != "painted" and find_entry(catalogue, family, settings)["mask"] == mask:
         return family, settings
     for entry in catalogue:

@@ -31,7 +31,7 @@ class Practice(CourseWidget):
     kind: one of `course_utils.practice.KINDS`, such as "attention" or "softmax-gradient". number: which problem, from 0
     to 1,000,000,000; the same number is the same problem for everybody. The page draws another one at a button.
     `.number` and `.entries` (a text a step, empty where nothing is written) can be set; a new number empties the
-    entries. `.marks` says of each step whether it is right; the first wrong one is located, and a step that follows
+    entries. `.marks` says for each step whether it is right; the first wrong one is located, and a step that follows
     correctly from a wrong value counts as right. `.shown`: whether the right values stand on the page.
     A page without a kernel has ten problems, with their right values and what follows from each known slip. What
     follows from another wrong value it cannot judge, and says so.

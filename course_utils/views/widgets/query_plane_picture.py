@@ -21,7 +21,7 @@ _LETTER, _LINE, _RIM = 7.2, 15, 8  # a label's size, and its distance from the e
 
 
 def plane_of_queries(query: Sequence[float], keys: np.ndarray, names: list[str]) -> dict[str, Any]:
-    """The plane around 0 in which keys (m, 2) and a query (2,) have room, with ticks and the places of labels."""
+    """Draw the plane around 0 in which keys (m, 2) and a query (2,) have room, with ticks and the places of labels."""
     longest = max(2 * np.hypot(*keys.T).max(), 1.25 * math.hypot(*query)) or 1.0
     reach = _nice(longest, up=True)
     step = _nice(reach / 2)
@@ -37,7 +37,7 @@ def plane_of_queries(query: Sequence[float], keys: np.ndarray, names: list[str])
 
 
 def plane_of_values(values: np.ndarray, names: list[str]) -> dict[str, Any]:
-    """The square in which values (m, 2) have room, with ticks, the places of labels and the hull of the values."""
+    """Draw the square in which values (m, 2) have room, with ticks, the places of labels and the hull of the values."""
     low, high = values.min(axis=0), values.max(axis=0)
     span = (high - low).max() or max(abs(values).max(), 1.0)
     middle = (low + high) / 2

@@ -168,7 +168,7 @@ class SpeculativeStepper(CourseWidget):
         )
 
     def describe(self, step: int) -> str:
-        """What happens at a step, in words."""
+        """Describe what happens at a step."""
         result = self.round
         gamma = len(self._given["drafted"])
         words = [f"“{self.words[token]}”" for token in result.drafted]
@@ -261,7 +261,7 @@ def remainder(p: Sequence[float], q: Sequence[float]) -> list[float] | None:
 
 
 def draw(weights: Sequence[float], u: float) -> int:
-    """The token on whose part of the scale from 0 to 1 a coin falls."""
+    """Return the token on whose part of the scale from 0 to 1 a coin falls."""
     total = 0.0
     for token, weight in enumerate(weights):
         total += weight
@@ -271,7 +271,7 @@ def draw(weights: Sequence[float], u: float) -> int:
 
 
 def played(setup: dict[str, Any], drafted: Sequence[int], coins: Sequence[float], nearness: float) -> Round:
-    """A round with these drafted tokens and coins."""
+    """Return a round with these drafted tokens and coins."""
     p, q, rest = setup["p"], moved(setup["p"], setup["q"], nearness), remainder(setup["p"], setup["q"])
     looked: list[Coin] = []
     for token, u in zip(drafted, coins[:-1], strict=True):
@@ -286,7 +286,7 @@ def played(setup: dict[str, Any], drafted: Sequence[int], coins: Sequence[float]
 
 
 def drawn(setup: dict[str, Any], seed: int, nearness: float) -> Round:
-    """A round with tokens drafted from q and coins, all of this seed."""
+    """Return a round with tokens drafted from q and coins, all of this seed."""
     gamma = len(setup["drafted"])
     chance = mulberry(seed)
     q = moved(setup["p"], setup["q"], nearness)
@@ -295,7 +295,7 @@ def drawn(setup: dict[str, Any], seed: int, nearness: float) -> Round:
 
 
 def mulberry(seed: int) -> Callable[[], float]:
-    """Numbers in [0, 1), the same here and on a page: Mulberry32 (Tommy Ettinger, 2017)."""
+    """Return the numbers in [0, 1), the same here and on a page: Mulberry32 (Tommy Ettinger, 2017)."""
     state = seed
     most = 0xFFFFFFFF
 

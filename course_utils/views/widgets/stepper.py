@@ -230,7 +230,7 @@ class AttentionStepper(CourseWidget):
         return sum(each["steps"] for each in self._stages[: stage + 1]) - 1
 
     def explain(self, matrix: str, row: int, column: int) -> Any:
-        """The arithmetic behind a cell, as lines of text."""
+        """Return the arithmetic behind a cell, as lines of text."""
         return list(self._matrices[matrix]["why"][row][column])
 
     def as_text(self) -> str:

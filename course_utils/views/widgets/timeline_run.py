@@ -70,7 +70,7 @@ class LibraryScheduler:
 def run_scheduler(
     make: Callable[..., Any], requests: Sequence[Request], n_blocks: int, block_size: int, budget: int
 ) -> dict[str, Any]:
-    """All steps of a scheduler, for a page: {"requests": …, "steps": …, "problem": …}.
+    """Return all steps of a scheduler, for a page: {"requests": …, "steps": …, "problem": …}.
 
     make(n_blocks, block_size, budget) gives the scheduler; a request is added before the first step that is not before
     its arrival. Each step is {"used": tokens, "held": blocks, "cells": [[did, tokens, got, why], …]}, a cell for each
@@ -296,7 +296,7 @@ def measures(walk: Mapping[str, Any], step: int, budget: int, n_blocks: int) -> 
 
 
 def describe_cell(walk: Mapping[str, Any], step: int, row: int) -> str:
-    """What request `row` did in step `step`, counted from 0, and why."""
+    """Describe what request `row` did in step `step`, counted from 0, and why."""
     request = walk["requests"][row]
     cells = [each["cells"][row] for each in walk["steps"][: step + 1]]
     did, count, got, why = cells[-1]

@@ -112,7 +112,7 @@ class TracePlayer(CourseWidget):
 
 
 def in_words(picture: Mapping[str, Any]) -> list[str]:
-    """What a picture shows, a line for each block, sequence or request; none where there is nothing to draw."""
+    """Return what a picture shows, a line for each block, sequence or request; none where there is nothing to draw."""
     if "requests" in picture:
         return [
             f"{_count_of(_blocks_used(picture), 'block')} of {picture['n_blocks']} in use",
