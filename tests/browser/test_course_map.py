@@ -67,7 +67,7 @@ def bar(notebook):
     )
 
 
-def test_nine_days_and_the_planned_ones_are_reported_apart(fresh_map):
+def test_nine_days_and_the_planned_ones_are_told_apart(fresh_map):
     days = fresh_map.find(MAP).get_by_role("listitem")
     assert days.count() == 9 and fresh_map.find(f"{MAP} .course-map-planned").count() == 8
     lines = first_day(fresh_map).inner_text().split("\n")

@@ -211,7 +211,7 @@ def test_bars_and_measures_follow_the_step(alone):
     assert cell(page, 0, 1).inner_text() == "" and float(cell(page, 0, 1).evaluate(full)) == 0
 
 
-def test_what_was_done_is_reported_apart_without_colours(alone):
+def test_what_was_done_is_told_apart_without_colours(alone):
     page = alone(ServingTimeline())
     page.get_by_role("combobox", name="requests").select_option("too few blocks")
     slider(page).fill("12")

@@ -245,7 +245,7 @@ class TestVerdict:
     def test_a_single_token_cannot_leak(self):
         assert MaskPainter(["a"], attention=ignores).verdict == NO_LEAK
 
-    def test_tokens_that_come_twice_are_reported_apart(self):
+    def test_tokens_that_come_twice_are_told_apart(self):
         painter = MaskPainter(["the", "cat", "the"], mask=[[1, 0, 1], [1, 1, 0], [1, 1, 1]])
         assert painter.verdict == "looks ahead: the output of “the” (token 0) changes when “the” (token 2) changes"
 
