@@ -1870,19 +1870,6 @@ class NotLearned(PrefixCache):
             self.learn(table, place, key)
 
 
-class NewestKnown(PrefixCache):
-    """The new block takes the place of the old one, which then counts as known without being found."""
-
-    def learn(self, table, place, key):
-        self.known[key] = table[place]
-        self.text[table[place]] = key
-
-    def forget(self, block):
-        if self.text[block] is not None:
-            self.known.pop(self.text[block], None)
-            self.text[block] = None
-
-
 class NeverCommits(PrefixCache):
     def commit(self, name):
         if name not in self.tables:
