@@ -72,18 +72,6 @@ STATS_MISTAKES = (
     Mistake("std as the error", told(lambda m, s, e, d, n: (m, s, s)),
         "The standard error is the std itself here. The std says how far one dot product lies from the "
         "mean; their mean is surer by √samples."),
-    Mistake("error over the root of d_k", told(lambda m, s, e, d, n: (m, s, s / math.sqrt(d))),
-        "The standard error is std / √d_k here. What makes a mean surer is the number of samples."),
-    Mistake("error over the root of all entries", told(lambda m, s, e, d, n: (m, s, s / math.sqrt(n * d))),
-        "The standard error is std / √(samples · d_k) here. There is one dot product "
-        "for each sample, so divide by √samples."),
-    Mistake("variance in place of std", told(lambda m, s, e, d, n: (m, s**2, s**2 / math.sqrt(n))),
-        "What you return as std is the variance. Take its root, for the standard error too."),
-    Mistake("variance over samples", told(lambda m, s, e, d, n: (m, s, s**2 / n)),
-        "The standard error is variance / samples here. That is the variance of "
-        "the mean; its root is the standard error."),
-    Mistake("variance for std alone", told(lambda m, s, e, d, n: (m, s**2, e)),
-        "What you return as std is the variance. Take its root."),
     Mistake("variance for the error alone", told(lambda m, s, e, d, n: (m, s, s**2 / math.sqrt(n))),
         "The standard error is made from the variance. Divide the standard deviation by √samples."),
     Mistake("mean and std exchanged", told(lambda m, s, e, d, n: (s, m, e)),
@@ -92,12 +80,6 @@ STATS_MISTAKES = (
         "The std and the standard error are exchanged. Return (mean, std, standard_error), in this order."),
     Mistake("keys equal queries", sampled(draw=twice_the_same),
         "The mean is near d_k: the keys are the queries, drawn once. Draw twice from rng."),
-    Mistake("scaled already", told(lambda m, s, e, d, n: tuple(x / math.sqrt(d) for x in (m, s, e))),
-        "std is near 1 for every d_k: the dot products are divided by √d_k already. "
-        "This exercise asks for them as they are."),
-    Mistake("averaged over d_k", sampled(lambda q, k: (q * k).mean(axis=-1)),
-        "std is near 1/√d_k: the products of a pair are averaged, or the entries of q and k are divided by √d_k. A "
-        "dot product adds them, and entries have variance 1."),
     Mistake("products not summed", sampled(lambda q, k: (q * k).ravel()),
         "std is near 1 for every d_k: these are the statistics of single products q_i k_i. "
         "Add up the d_k products of a pair first."),
@@ -433,9 +415,6 @@ LOGSUMEXP_MISTAKES = (
     Mistake("keepdims in the maximum only", quietly(sum_meets_the_kept_axis),
         "The largest entries still have axis, and the sum has lost it, so adding the two gives a wrong shape. Use "
         "keepdims=True in both and take axis away at the end, or take it from both."),
-    Mistake("axis kept", lambda x, axis=-1: np.expand_dims(arrays.logsumexp(x, axis), axis),
-        "The numbers are right, but axis is still there, with length 1. Take it "
-        "away at the end: np.squeeze(…, axis=axis)."),
     Mistake("every axis of length one dropped", lambda x, axis=-1: np.squeeze(arrays.logsumexp(x, axis)),
         "np.squeeze without an axis drops every axis of length 1, also those of x. "
         "Name the one: np.squeeze(…, axis=axis)."),
@@ -523,8 +502,6 @@ JACOBIAN_MISTAKES = (
     Mistake("the diagonal not reduced", diagonal, "This is diag(p) alone. Subtract the table of all products p_i p_j."),
     Mistake("products only", lambda p: -column(p) * row(p),
         "These are the products −p_i p_j alone. Add p_i on the diagonal."),
-    Mistake("sign exchanged", lambda p: -jacobian(p),
-        "All signs are turned around. A larger score makes its own weight larger: the diagonal is positive."),
     Mistake("products added", lambda p: diagonal(p) + column(p) * row(p), "The products are added. Subtract them."),
     Mistake("products with a plus beside the diagonal",
         lambda p: diagonal(p) + column(p) * row(p) * (1 - 2 * np.eye(p.shape[-1])),
@@ -603,20 +580,8 @@ MOMENTS_MISTAKES = (
         "The mean has lost its sign: a negative correlation makes it negative."),
     Mistake("rho squared in the mean", moments(mean=lambda d, r: d * r**2),
         "The mean has ρ². The mean of q_i k_i is ρ itself."),
-    Mistake("one term", moments(lambda d, r: r, lambda d, r: 1 + r**2),
-        "These are the moments of one term q_i k_i. There are d_k of them."),
-    Mistake("mean of one term", moments(mean=lambda d, r: r),
-        "The mean is that of one term. Means add up over the d_k terms."),
-    Mistake("variance of one term", moments(variance=lambda d, r: 1 + r**2),
-        "The variance is that of one term. Variances of independent terms add up over the d_k terms."),
-    Mistake("variance times the square of d_k", moments(variance=lambda d, r: d**2 * (1 + r**2)),
-        "The variance grows with d_k² here. The terms are independent of each other, so it grows with d_k."),
     Mistake("std in place of variance", moments(variance=lambda d, r: math.sqrt(d * (1 + r**2))),
         "This is the standard deviation. Return the variance."),
-    Mistake("scaled by the root", moments(lambda d, r: math.sqrt(d) * r, lambda d, r: 1 + r**2),
-        "These are the moments of q·k / √d_k. No scale is applied here."),
-    Mistake("mean over the root", moments(mean=lambda d, r: math.sqrt(d) * r),
-        "The mean grows with √d_k here. Means add up: it grows with d_k."),
     Mistake("exchanged", lambda d_k, rho: dot_moments(d_k, rho)[::-1],
         "The two numbers are exchanged. Return (mean, variance)."),
 )  # fmt: skip
@@ -631,21 +596,10 @@ def from_shape(scale):
 
 
 SCALE_MISTAKES = (
-    Mistake("divided by d_head", from_shape(lambda B, h, n, d: 1 / d),
-        "This is 1/d_head. The spread of q·k is the root of the number of its terms."),
     Mistake("the root itself", from_shape(lambda B, h, n, d: math.sqrt(d)),
         "This is √d_head. q·k is multiplied by the scale, so it should make the scores smaller: the inverse."),
     Mistake("the root of d_model", from_shape(lambda B, h, n, d: 1 / math.sqrt(h * d)),
         "This is 1/√(h · d_head), with the width of all heads together. A dot product runs over one head."),
-    Mistake("the root of n", from_shape(lambda B, h, n, d: 1 / math.sqrt(n)),
-        "This is one over the root of the number of queries. What counts is the number of terms "
-        "in one dot product, the last axis of q."),
-    Mistake("the root of h", from_shape(lambda B, h, n, d: 1 / math.sqrt(h)),
-        "This is one over the root of the number of heads. What counts is the number of terms "
-        "in one dot product, the last axis of q."),
-    Mistake("the root of the batch", from_shape(lambda B, h, n, d: 1 / math.sqrt(B)),
-        "This is one over the root of the first size of q, which len(q) gives too. "
-        "That is the batch; d_head is the last."),
     Mistake("half of d_head", from_shape(lambda B, h, n, d: 1 / (d / 2)),
         "This is 1 / (d_head / 2). In Python d ** 1 / 2 is (d ** 1) / 2; write d ** 0.5 or math.sqrt(d)."),
     Mistake("inverse, then halved", from_shape(lambda B, h, n, d: d**-1 / 2),
@@ -656,13 +610,10 @@ SCALE_MISTAKES = (
         "This is 1/d_head². The spread of q·k is √d_head, so the scale is one over that."),
     Mistake("the root of all entries", from_shape(lambda B, h, n, d: 1 / math.sqrt(B * h * n * d)),
         "This is one over the root of the number of all entries of q. A dot product runs over its last axis alone."),
-    Mistake("the root of n times d_head", from_shape(lambda B, h, n, d: 1 / math.sqrt(n * d)),
-        "This is 1/√(n · d_head). The number of queries does not matter."),
     Mistake("always 64", from_shape(lambda B, h, n, d: 1 / 8),
         "This is 1/√64, whatever q is. Take d_head from the shape of q."),
     Mistake("always 128", from_shape(lambda B, h, n, d: 128**-0.5),
         "This is 1/√128, whatever q is. Take d_head from the shape of q."),
-    Mistake("no scale", from_shape(lambda B, h, n, d: 1.0), "This is 1: the scores would stay as they are."),
     Mistake("root rounded", from_shape(lambda B, h, n, d: 1 / round(math.sqrt(d))),
         "The root of d_head is rounded to a whole number. Keep it as it is."),
     Mistake("root cut", from_shape(lambda B, h, n, d: 1 / int(math.sqrt(d))),
@@ -763,8 +714,6 @@ PEAKED_MISTAKES = (
         "This is the median of the largest weights. The question is about their mean."),
     Mistake("smallest weight", peaked(summary=lambda w: w.min(axis=-1).mean()),
         "This is the smallest weight. Take the largest."),
-    Mistake("summed over the samples", peaked(summary=lambda w: w.max(axis=-1).sum()),
-        "The largest weights are added up. Take their mean."),
     Mistake("largest score", peaked(softmax=lambda s: s),
         "This is the largest score. Put the scores through the softmax first."),
     Mistake("exponentials not normalised", peaked(softmax=lambda s: np.exp(s - s.max(axis=-1, keepdims=True))),
@@ -814,7 +763,6 @@ def backwards(
     scale=root,
     jacobian=lambda a, da: a * (da - common_part(a, da)),
     after=root,
-    after_k=None,
     values=lambda a, ds, do: swapped(a) @ do,
     result=lambda dq, dk, dv: (dq, dk, dv),
 ):
@@ -825,7 +773,7 @@ def backwards(
         with np.errstate(all="ignore"):
             a = softmax(q @ swapped(k) * scale(d))  # (…, n, m)
             ds = jacobian(a, do @ swapped(v))  # (…, n, m)
-            return result(ds @ k * after(d), swapped(ds) @ q * (after_k or after)(d), values(a, ds, do))
+            return result(ds @ k * after(d), swapped(ds) @ q * after(d), values(a, ds, do))
 
     return three_paths
 
@@ -856,8 +804,6 @@ BACKWARD_MISTAKES = (
         "This is g − p · g. It is multiplied by p: a key with little weight gets little gradient."),
     Mistake("p · g without p in front", backwards(jacobian=lambda a, da: a * da - common_part(a, da)),
         "This is p ∘ g − p · g. Both halves are multiplied by p: p ∘ (g − p · g)."),
-    Mistake("the sign", backwards(jacobian=lambda a, da: a * (common_part(a, da) - da)),
-        "dq and dk have the wrong sign: p ∘ (g − p · g)."),
     Mistake("the mean of p ∘ g", backwards(jacobian=lambda a, da: a * (da - (a * da).mean(axis=-1, keepdims=True))),
         "What comes off g is the mean of p ∘ g over the keys. It is the sum, p · g."),
     Mistake("the sum of g", backwards(jacobian=lambda a, da: a * (da - da.sum(axis=-1, keepdims=True))),
@@ -878,16 +824,11 @@ BACKWARD_MISTAKES = (
     Mistake("dq and dk without the scale", backwards(after=unscaled),
         "dv is right, but dq and dk lack the scale: the scores are divided by √d_k on the way "
         "forward, so what flows back is divided too."),
-    Mistake("dk without the scale", backwards(after_k=unscaled), "dq is right, but dk lacks the scale 1/√d_k."),
-    Mistake("dq without the scale", backwards(after=unscaled, after_k=root),
-        "dk is right, but dq lacks the scale 1/√d_k."),
     Mistake("weights without the scale", backwards(scale=unscaled),
         "The weights are those of scores without the scale. Divide them by √d_k before "
         "the softmax, and what comes back as well."),
     Mistake("no scale at all", backwards(scale=unscaled, after=unscaled),
         "The scale 1/√d_k is missing, before the softmax and on the way back."),
-    Mistake("the scale twice on the way back", backwards(after=lambda d: 1 / d),
-        "dq and dk have the scale twice. It was used once on the way forward, and is used once on the way back."),
     Mistake("d_k for its root", backwards(scale=lambda d: 1 / d, after=lambda d: 1 / d),
         "You divide by d_k, forward and back. Divide by √d_k."),
     Mistake("dv from dS", backwards(values=lambda a, ds, do: swapped(ds) @ do),
@@ -956,8 +897,6 @@ LAYER_MISTAKES = (
         "Each dw comes from one sequence of the batch. Add up over all of them."),
     Mistake("the mean over the tokens", to_weights(weight=lambda x, dy: times(x, dy) / x.shape[-2]),
         "Each dw is divided by the number of tokens. What the tokens ask for is added up: xᵀ dq, as it is."),
-    Mistake("dw turned over", to_weights(weight=lambda x, dy: times(dy, x)),
-        "Each dw is dyᵀ x, the transpose of what is asked for. dw_q has the shape of w_q: xᵀ dq."),
     Mistake("not multiplied by x", to_weights(weight=lambda x, dy: dy),
         "These are dq, dk and dv. One step is missing: q = x w_q, so dw_q = xᵀ dq."),
     Mistake("dx by way of q alone", to_weights(to_x=only_to_x(0)),
@@ -972,14 +911,10 @@ LAYER_MISTAKES = (
         "The three dw are right. dx lacks the way through k: dk w_kᵀ."),
     Mistake("dx without the way through q", to_weights(to_x=only_to_x(1, 2)),
         "The three dw are right. dx lacks the way through q: dq w_qᵀ."),
-    Mistake("dx as a mean", to_weights(to_x=lambda *dys: only_to_x(0, 1, 2)(*dys) / 3),
-        "dx is the mean of the three ways. They are added: a change of x acts on q, k and v at once."),
     Mistake("the attention passed over", to_weights(values=lambda dv, do: do),
         "dw_q and dw_k are right. For the values do is taken in place of dv, and dv = Aᵀ do."),
     Mistake("no scale", to_weights(back=backwards(scale=unscaled, after=unscaled)),
         "The scale 1/√d_k is missing, before the softmax and on the way back."),
-    Mistake("dq and dk without the scale", to_weights(back=backwards(after=unscaled)),
-        "dw_v is right, but what comes back to q and k lacks the scale 1/√d_k."),
     Mistake("the softmax passed over", to_weights(back=backwards(jacobian=lambda a, da: da)),
         "dw_v is right, but on the way to q and k the gradient has to pass the softmax: p ∘ (g − p · g)."),
     Mistake("softmax without max-shift", to_weights(back=backwards(softmax=unshifted)),
@@ -1101,8 +1036,6 @@ FIND_THE_BUG_MISTAKES = (
     Mistake("no scaling", flawed(scale=lambda q, k, v: 1.0),
         "Rows sum to 1 again, but now there is no scale: it was taken out, or dividing by the sum undoes it. It "
         "belongs on the scores, before the exponential."),
-    Mistake("scaled before and after", flawed(after=lambda w, q: w / math.sqrt(q.shape[-1])),
-        "The scores are scaled now, but the weights are still scaled too: the rows do not sum to 1."),
     Mistake("output scaled", output_scaled,
         "The weights have no scale now, and the output is divided by √d_k in its place. The scale belongs "
         "on the scores, before the exponential."),
