@@ -132,16 +132,6 @@ def in_two_loops(stream):
     return m, l
 
 
-def in_float32(stream):
-    m, l = np.float32(-INFINITY), np.float32(0.0)
-    with np.errstate(all="ignore"):
-        for x in map(np.float32, stream):
-            if x > -INFINITY:
-                new = max(m, x)
-                l, m = l * np.exp(m - new) + np.exp(x - new), new
-    return float(m), float(l)
-
-
 def kept_in_a_list(stream):
     return running()(list(stream))
 
@@ -189,9 +179,6 @@ ONLINE_MISTAKES = (
         "l counts the numbers. Each counts e^(x − m), which is 1 only for the maximum."),
     Mistake("two passes", in_two_passes, TWICE),
     Mistake("two passes, in loops", in_two_loops, TWICE),
-    Mistake("in float32", in_float32,
-        "m and l are right to float32 only, which keeps about seven digits: large numbers that differ less become "
-        "one. Python's floats, and float64, keep sixteen."),
     Mistake("the numbers are kept", kept_in_a_list,
         "The result is right, but the numbers are kept, in a list or elsewhere. A stream may be longer than memory: "
         "read it with one for loop, carrying only m and l."),
@@ -263,12 +250,6 @@ def one_sided(side, l_too=True):
     return merge
 
 
-def in_single(a, b):
-    """Everything in float32, and back."""
-    parts = joined()(*(tuple(x.float() for x in tensors_of(part)) for part in (a, b)))
-    return tuple(x.to(tensors_of(a)[0].dtype) for x in parts)
-
-
 def with_the_factor_on_the_wrong_axis(a, b):
     (m_a, l_a, o_a), (m_b, l_b, o_b) = tensors_of(a), tensors_of(b)
     m = torch.maximum(m_a, m_b)
@@ -286,9 +267,6 @@ MERGE_MISTAKES = (
         "maximum: multiply by e^(m_part − m) first."),
     Mistake("only a is rescaled", one_sided("a"), ONE_SIDED.format("a", "b")),
     Mistake("only b is rescaled", one_sided("b"), ONE_SIDED.format("b", "a")),
-    Mistake("in float32", in_single,
-        "The parts are merged in float32, where they are float64: maxima that differ in the eighth digit "
-        "become one. Keep the dtype on the way."),
     Mistake("powers of two", joined(factor=lambda own, other, m: torch.exp2(own - m.masked_fill(m == -INFINITY, 0.0))),
         "The factors are powers of 2. l and o hold powers of e, so it is e^(m_part − m)."),
     Mistake("exponentials of the maxima",
@@ -546,26 +524,13 @@ def reference_naive(T, d, bytes_per_value=2):
     return sum(traffic.naive_traffic(T, T, d, d, bytes_per_value).values())
 
 
-def moved(
-    q=1,
-    kv=1,
-    o=1,
-    lse=1,
-    blocks=lambda T, block_q: math.ceil(T / block_q),
-    S=4,
-    naive_q=3,
-    naive_o=1,
-    value=lambda b: b,
-):
-    """Both counts, with how often each thing moves."""
+def moved(blocks):
+    """Both counts, where k and v are read for each of blocks(T, block_q)."""
 
     def flash_bytes(T, d, block_q, bytes_per_value=2):
-        return (q * T * d + kv * blocks(T, block_q) * 2 * T * d + o * T * d + lse * T) * value(bytes_per_value)
+        return (2 * T * d + blocks(T, block_q) * 2 * T * d + T) * bytes_per_value
 
-    def naive_bytes(T, d, bytes_per_value=2):
-        return (naive_q * T * d + naive_o * T * d + S * T * T) * value(bytes_per_value)
-
-    return {"flash_bytes": flash_bytes, "naive_bytes": naive_bytes}
+    return {"flash_bytes": flash_bytes, "naive_bytes": reference_naive}
 
 
 def whole_blocks_flash(T, d, block_q, bytes_per_value=2):
@@ -578,39 +543,15 @@ def q_with_each_block(T, d, block_q, bytes_per_value=2):
 
 
 BYTES_MISTAKES = (
-    Mistake("numbers in place of bytes", moved(value=lambda b: 1),
-        "These are numbers, not bytes: multiply by bytes_per_value."),
-    Mistake("always two bytes", moved(value=lambda b: 2),
-        "Every number counts two bytes, whatever bytes_per_value says."),
-    Mistake("T² twice", moved(S=2),
-        "In naive_bytes T² is counted twice: S and P once each, or only one of them. Both are written by one "
-        "pass and read by the next: four times."),
-    Mistake("T² once", moved(S=1),
-        "In naive_bytes T² is counted once. S is written and read, P is written and read: four times."),
-    Mistake("T² three times", moved(S=3),
-        "In naive_bytes T² is counted three times. S is written and read, P is written and read: four times."),
-    Mistake("naive without q, k, v or o", moved(naive_o=0),
-        "naive_bytes leaves T × d numbers out: q, k and v are read, and o is written, "
-        "T × d each. One of the four is missing."),
-    Mistake("naive with one of q, k, v and o", moved(naive_q=0),
-        "naive_bytes leaves 3 · T · d numbers out, as without what is read first. q, k and v "
-        "are read, and o is written, T × d each."),
-    Mistake("only T² counted", moved(naive_q=0, naive_o=0),
-        "naive_bytes counts S and P only. q, k and v are read and o is written as well, T × d each."),
-    Mistake("k and v once in all", moved(blocks=lambda T, block_q: 1),
+    Mistake("k and v once in all", moved(lambda T, block_q: 1),
         "In flash_bytes k and v are read once in all. They are read again for every block of queries."),
-    Mistake("blocks rounded down", moved(blocks=lambda T, block_q: T // block_q),
+    Mistake("blocks rounded down", moved(lambda T, block_q: T // block_q),
         "In flash_bytes the number of blocks is rounded down. The last block may be "
         "smaller, and it reads k and v all the same."),
-    Mistake("blocks not rounded", moved(blocks=lambda T, block_q: T / block_q),
+    Mistake("blocks not rounded", moved(lambda T, block_q: T / block_q),
         "In flash_bytes the number of blocks is no whole number. Round it up."),
-    Mistake("k and v for each query", moved(blocks=lambda T, block_q: T),
+    Mistake("k and v for each query", moved(lambda T, block_q: T),
         "In flash_bytes k and v are read for each query. They are read once for each block of queries."),
-    Mistake("k or v, not both", moved(kv=0.5),
-        "In flash_bytes one of k and v is missing: each block of queries reads both."),
-    Mistake("lse not counted", moved(lse=0), "flash_bytes leaves lse out: one number for each query is written."),
-    Mistake("q or o not counted", moved(o=0),
-        "flash_bytes leaves T × d numbers out: q is read once, and the output o is written once."),
     Mistake("q or o with each block", {"flash_bytes": q_with_each_block, "naive_bytes": reference_naive},
         "In flash_bytes q or o is moved with every block of queries, as often as k and v. A block of queries stays "
         "in fast memory while the keys pass by: all of q is read once, and all of o is written once."),
@@ -629,7 +570,6 @@ def reference_backward(q, k, v, o, lse, do):
 def backwards(
     scale=lambda d: d**-0.5,
     after=lambda d: d**-0.5,
-    after_k=None,
     weigh=lambda s, lse: torch.exp(s - lse[:, None]),
     delta=lambda do, o, p, dp: (do * o).sum(dim=-1, keepdim=True),
     jacobian=lambda p, dp, delta: p * (dp - delta),
@@ -643,7 +583,7 @@ def backwards(
         p = weigh(q @ k.T * scale(d), lse)
         dp = do @ v.T
         ds = jacobian(p, dp, delta(do, o, p, dp))
-        return ds @ k * after(d), ds.T @ q * (after_k or after)(d), values(p, ds, do)
+        return ds @ k * after(d), ds.T @ q * after(d), values(p, ds, do)
 
     return flash_backward
 
@@ -689,8 +629,6 @@ BACKWARD_MISTAKES = (
         "delta is added. It is subtracted: dS = P ∘ (dP − delta)."),
     Mistake("dS without P", backwards(jacobian=lambda p, dp, delta: dp - delta),
         "dS is dP − delta here. It is P ∘ (dP − delta): what has little weight gets little gradient."),
-    Mistake("the sign of dS", backwards(jacobian=lambda p, dp, delta: p * (delta - dp)),
-        "dq and dk have the wrong sign: dS = P ∘ (dP − delta)."),
     Mistake("delta of a row of do", backwards(delta=lambda do, o, p, dp: do.sum(dim=-1, keepdim=True)),
         "delta is the row sum of do here. It is that of do ∘ o."),
     Mistake("delta as a mean", backwards(delta=lambda do, o, p, dp: (do * o).mean(dim=-1, keepdim=True)),
@@ -711,12 +649,6 @@ BACKWARD_MISTAKES = (
         "P is e^score divided by lse. lse is a logarithm: e^(score − lse)."),
     Mistake("lse added", backwards(weigh=lambda s, lse: torch.exp(s + lse[:, None])),
         "P is e^(score + lse). Dividing by the sum is subtracting its logarithm: e^(score − lse)."),
-    Mistake("dq and dk without the scale", backwards(after=unscaled),
-        "dv is right, but dq and dk lack the scale: scores are q · k / √d_k, so what flows "
-        "back to q and k is divided by √d_k too."),
-    Mistake("dk without the scale", backwards(after_k=unscaled), "dq is right, but dk lacks the scale 1/√d_k."),
-    Mistake("dq without the scale", backwards(after=unscaled, after_k=lambda d: d**-0.5),
-        "dk is right, but dq lacks the scale 1/√d_k."),
     Mistake("P without the scale", backwards(scale=unscaled),
         "The scores are not scaled when P is made again. lse is that of the scaled scores."),
     Mistake("scaled by d_k", backwards(scale=lambda d: 1 / d, after=lambda d: 1 / d),
@@ -763,9 +695,6 @@ BACKWARD_MISTAKES = (
         "dv is dPᵀ do here. o = P v, so dv = Pᵀ do."),
     Mistake("no scale at all", backwards(scale=unscaled, after=unscaled),
         "The scale 1/√d_k is missing, in the scores and in dq and dk."),
-    Mistake("dq and dk with the scale twice", backwards(after=lambda d: 1 / d),
-        "dq and dk have the scale twice: dS is a gradient of the scaled scores, and "
-        "one 1/√d_k leads from there to q and k."),
     Mistake("dv from dS", backwards(values=lambda p, ds, do: ds.T @ do), "dv is dSᵀ do here. o = P v, so dv = Pᵀ do."),
 )  # fmt: skip
 
