@@ -1660,7 +1660,7 @@ SCHEDULER_MISTAKES = (
 # Speculation --------------------------------------------------------------------------------------------------------
 
 
-def accepting(keep=None, rest=None, last=None, go_on=False, count=0):
+def accepting(keep=None, rest=None, last=None, go_on=False):
     """Accept and resample. keep(p, q, coin): of the drafted token. rest(p, q): what is drawn from after a rejection."""
 
     def accept(p, q, drafted, coins):
@@ -1669,8 +1669,8 @@ def accepting(keep=None, rest=None, last=None, go_on=False, count=0):
         first = kept.index(False) if False in kept else len(kept)
         accepted = sum(kept) if go_on else first
         if first == len(kept):
-            return accepted + count, p[-1] if last is None else last(p, q)
-        return accepted + count, (rest or remainder)(p, q, first)
+            return accepted, p[-1] if last is None else last(p, q)
+        return accepted, (rest or remainder)(p, q, first)
 
     return accept
 
@@ -1739,7 +1739,6 @@ ACCEPT_MISTAKES = (
         "Tokens behind the first rejected one are counted. They follow a token that is not there: stop."),
     Mistake("greedy", greedy,
         "A token is kept if it is the likeliest. That is for greedy decoding: here the coins decide."),
-    Mistake("the next one counted", accepting(count=1), "The next token is counted among the accepted ones."),
     Mistake("the last draft's row", accepting(last=lambda p, q: p[-2]),
         "When all are kept, the next token comes from p[γ], the row behind the last draft."),
     Mistake("a remainder where none was rejected",
@@ -1751,7 +1750,7 @@ ACCEPT_MISTAKES = (
 # How many to verify -------------------------------------------------------------------------------------------------
 
 
-def verifying(order=None, sure=None, cost=None, pick=None, end=None):
+def verifying(order=None, sure=None, cost=None, pick=None):
     """How many drafted tokens to verify. order(survival): the tokens in the order in which they are verified."""
 
     def how_many(survival, costs):
@@ -1760,8 +1759,7 @@ def verifying(order=None, sure=None, cost=None, pick=None, end=None):
         gained = np.concatenate([[0.0], np.cumsum((order or likeliest_first)(survival))])
         gained = gained + (n if sure is None else sure(n))
         tokens = np.arange(len(gained)) + (n if cost is None else cost(n))
-        best = int((pick or np.argmax)(gained / costs[tokens]))
-        return best if end is None else end(best, n)
+        return int((pick or np.argmax)(gained / costs[tokens]))
 
     return how_many
 
@@ -1824,8 +1822,6 @@ HOW_MANY_MISTAKES = (
         "Of equally good numbers the largest is taken. Take the smallest."),
     Mistake("the first fall", verifying(pick=first_fall),
         "The search ends where the rate falls for the first time. Costs can jump and then stay: look at every B."),
-    Mistake("tokens of the step", verifying(end=lambda best, n: best + n),
-        "The result counts the N sure tokens too. B is the number of drafted ones."),
     Mistake("at least one", verifying(pick=lambda rates: 1 + np.argmax(rates[1:])), "B = 0 is allowed too."),
     Mistake("chance against cost", cheapest_token,
         "A token is verified if its chance is larger than the time that it adds. A rate is wanted: tokens for each "
