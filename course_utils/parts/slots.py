@@ -44,7 +44,7 @@ class Slot:
 
     @property
     def hidden(self) -> dict[str, str]:
-        """The reason why a known mistake cannot show in this model, by the name of the mistake."""
+        """The reason why a mistake cannot show in this model, by the name of the known mistake or of the relation."""
         reasons = tomllib.loads(HIDDEN.read_text(encoding="utf-8")).get(self.grade_id, {})
         return {name: reason for reason, names in reasons.items() for name in names}
 

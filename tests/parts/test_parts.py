@@ -1,6 +1,7 @@
 """The learner's functions as parts of the real model: taken from notebooks, fitted in, and compared."""
 
 import json
+import math
 import signal
 from dataclasses import replace
 
@@ -8,7 +9,12 @@ import pytest
 import torch
 from of_letters import of_letters
 
+from course_utils.answers.day4.exercises import grouped, in_steps
+from course_utils.answers.day5.exercises import PagedCache
+from course_utils.answers.shared.attention import flawed
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.rungs import evidence_for
 from course_utils.course import EXERCISES, ROOT, SOLUTIONS, find_notebook
 from course_utils.errors import CourseError
 from course_utils.models import real
@@ -20,7 +26,24 @@ BY_NAME = pytest.mark.parametrize("slot", SLOTS, ids=lambda slot: slot.grade_id)
 HERE = pytest.mark.skipif(bool(real.missing()), reason="the real model is not here: make model")
 MOST = {"writes": 6} | dict.fromkeys(set(real.OWN) - {"writes"}, 4)  # tokens to write, with a cache
 TEXT = "the parcel that we sent"  # 23 letters: no multiple of a block
+BY_VALUES = flawed(scale=lambda q, k, v: math.sqrt(v.shape[-1]))
+IN_SINGLE = in_steps(share=lambda scores: torch.softmax(scores.float(), dim=-1).to(scores.dtype))
 MERGED = "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)"
+
+
+class Forgiving(PagedCache):
+    def free(self, seq):
+        if seq in self.tables:
+            super().free(seq)
+
+
+# Answers whose mistake a relation names: by exercise and relation.
+RELATED = {
+    ("attention_lists", "divided by √v.shape[−1]"): BY_VALUES,
+    ("attention_batched", "divided by √v.shape[−1]"): BY_VALUES,
+    ("grouped_query", "computed in float32"): grouped(attention=IN_SINGLE),
+    ("paged_cache", "no KeyError where one is due"): Forgiving,
+}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +76,16 @@ def test_a_right_answer_changes_nothing(tiny, slot):
 def test_what_is_told_of_a_slot_is_what_its_exercise_asks(slot):
     assert slot.part in real.OWN and slot.day in days_with_exercises()
     known = {mistake.name for mistake in all_exercises(slot.day)[slot.grade_id].mistakes}
-    assert set(slot.hidden) <= known, "a mistake that is not there is listed"
+    said = {relation for grade_id, relation in RELATED if grade_id == slot.grade_id}
+    assert set(slot.hidden) <= known | said, "a mistake that is not there is listed"
+
+
+@pytest.mark.parametrize(("grade_id", "relation"), RELATED, ids=str)
+def test_a_mistake_that_a_relation_names_is_said_not_to_show(tiny, grade_id, relation):
+    slot, answer = slot_of(grade_id), RELATED[grade_id, relation]
+    verdict = judge_of(slot.day, grade_id).judge(evidence_for(slot.day, grade_id, {slot.name: answer}, arrays=True))
+    assert (verdict.status, verdict.misconception) == ("failed", relation)
+    assert relation in slot.hidden and not compare(tiny, filled(slot, answer), text=TEXT, most=6).shows
 
 
 @pytest.mark.thorough("all known mistakes are tried as parts of a model")
@@ -88,7 +120,7 @@ def test_a_known_mistake_shows_or_is_said_not_to(tiny, slot):
 
 def test_the_first_layer_and_token_are_told_where_numbers_part(tiny):
     slot = slot_of("attention_batched")
-    wrong = next(m.answer for m in all_exercises(1)["attention_batched"].mistakes if m.name == "scaling by d_k")
+    wrong = flawed(scale=lambda q, k, v: q.shape[-1])
     found = compare(tiny, filled(slot, wrong), text=TEXT)
     assert (found.layer, found.token) == (0, 1)  # the first token has one key, of weight 1 whatever its score
     assert "layer 0, token 1 ('h')" in str(found) and repr(found.now) in str(found) and 0 < found.size < 2

@@ -57,8 +57,6 @@ SOFTMAX_MISTAKES = (
         "This is the softmax of the softmax. Apply it once."),
     Mistake("log-softmax", lambda row: [x - lists.logsumexp(row) for x in row],
         "These are logarithms of the weights. Take the exponential."),
-    Mistake("hard maximum", lambda row: [float(i == row.index(max(row))) for i in range(len(row))],
-        "All the weight goes to the largest entry. That is the argmax; the softmax gives every entry a share."),
     Mistake("one sigmoid each", lambda row: [0.5 * (1 + math.tanh(x / 2)) for x in row],
         "Each entry goes through a sigmoid alone. In a softmax the entries share one sum."),
     Mistake("rounded", lambda row: [round(w, 2) for w in lists.softmax(row)],
@@ -106,8 +104,6 @@ SCORES_MISTAKES = (
         "product of query i and key j, two rows."),
     Mistake("columns of K", with_columns,
         "You pair each query with the columns of K. A key is a row of K: loop over K itself."),
-    Mistake("result transposed", lambda Q, K: dot_products(K, Q),
-        "Rows and columns are exchanged: you have a row for each key. There should be a row for each query."),
     Mistake("Q against itself", lambda Q, K: dot_products(Q, Q),
         "These are dot products of queries with queries. The second factor is the key."),
     Mistake("K against itself", lambda Q, K: dot_products(K, K),
@@ -116,8 +112,6 @@ SCORES_MISTAKES = (
         lambda Q, K: [[a * b for a, b in zip(q, k, strict=True)] for q, k in zip(Q, K, strict=True)],
         "These are entry-by-entry products of matching rows. A dot product adds "
         "them up, and every query meets every key."),
-    Mistake("scaled already", lambda Q, K: [[s / math.sqrt(len(Q[0])) for s in row] for row in dot_products(Q, K)],
-        "These are already divided by √d_k. This exercise asks for QKᵀ alone; the scale is the next one."),
     Mistake("cosine similarity", cosines,
         "These are cosines: the dot products are divided by the lengths. Attention uses the plain dot product."),
     Mistake("squared distance",
@@ -163,10 +157,7 @@ def each(change):
 
 
 SCALE_MISTAKES = (
-    Mistake("scaling by d_k", each(lambda s, d_k: s / d_k),
-        "You divide by d_k. The dot product of d_k terms has a spread of √d_k, so divide by math.sqrt(d_k)."),
     Mistake("no scaling", each(lambda s, d_k: s), "The scores come back unchanged. Divide each one by math.sqrt(d_k)."),
-    Mistake("multiplied by the root", each(lambda s, d_k: s * math.sqrt(d_k)), "You multiply by √d_k. Divide by it."),
     Mistake("half of d_k", each(lambda s, d_k: s / (d_k**1 / 2)),
         "You divide by d_k / 2. In Python d_k ** 1 / 2 is (d_k ** 1) / 2; write d_k ** 0.5 or math.sqrt(d_k)."),
     Mistake("twice d_k", each(lambda s, d_k: s / d_k**1 / 2),
@@ -178,8 +169,6 @@ SCALE_MISTAKES = (
     Mistake("square of d_k", each(lambda s, d_k: s / d_k**2), "You divide by d_k². Divide by its root."),
     Mistake("root of the number of keys", lambda S, d_k: [[s / math.sqrt(len(row)) for s in row] for row in S],
         "You divide by the root of the number of keys, the width of S. The scale depends on d_k only."),
-    Mistake("root of the number of queries", lambda S, d_k: [[s / math.sqrt(len(S)) for s in row] for row in S],
-        "You divide by the root of the number of queries, the height of S. The scale depends on d_k only."),
     Mistake("softmax already", lambda S, d_k: lists.softmax(each(lambda s, d: s / math.sqrt(d))(S, d_k)),
         "These rows have been through the softmax. This exercise asks for the scaled scores alone."),
 )  # fmt: skip
@@ -305,21 +294,13 @@ def projected(attention=arrays.attention, project=lambda x, W_q, W_k, W_v: (x @ 
     return self_attention
 
 
-def scaled_by_model_width(x, W_q, W_k, W_v):
-    x, W_q, W_k, W_v = (np.asarray(a) for a in (x, W_q, W_k, W_v))
-    return arrays.attention(x @ W_q, x @ W_k, x @ W_v, scale=x.shape[-1] ** -0.5)
-
-
 SAME_WHEN_PROJECTED = {
     "keys blended in place of values",
     "queries against themselves",
     "keys against themselves",
-    "scaling by the root of n",
     "zero among the entries of the shift",
 }
 SELF_ATTENTION_MISTAKES = (
-    Mistake("scaling by the root of d_model", scaled_by_model_width,
-        "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
     Mistake("weight matrices transposed", projected(project=lambda x, W_q, W_k, W_v: (x @ W_q.T, x @ W_k.T, x @ W_v.T)),
         "You multiply by the transposed matrices, as torch.nn.Linear does. Here it is x @ W."),
     Mistake("one projection for queries and keys",

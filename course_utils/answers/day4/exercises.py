@@ -76,9 +76,6 @@ SPLIT_MISTAKES = (
     Mistake("n_heads taken for the width", cut(inner=True),
         "There are d_head heads of width n_heads here. The last axis is cut into "
         "(n_heads, d_head), and d_head = D // n_heads."),
-    Mistake("tokens and numbers exchanged", cut(order=(0, 2, 3, 1)),
-        "The last two axes are exchanged: (B, h, d_head, T). That is how keys stand when the scores "
-        "are made, but here the tokens come first."),
     Mistake("heads before the batch", cut(order=(2, 0, 1, 3)),
         "The head axis stands in front of the batch. The axes are (B, h, T, d_head)."),
     Mistake("batch and tokens exchanged", cut(order=(1, 2, 0, 3)),
@@ -193,10 +190,6 @@ def exponentials(scores):
     return torch.exp(scores - scores.amax(dim=-1, keepdim=True))
 
 
-def in_single(scores):
-    return torch.softmax(scores.float(), dim=-1).to(scores.dtype)
-
-
 def unshifted(scores):
     exps = torch.exp(scores)
     return exps / exps.sum(dim=-1, keepdim=True)
@@ -246,12 +239,14 @@ TURNED = (
     "The keys with True get no weight: the mask is turned round. True means may "
     "attend, so fill where it is False, ~mask."
 )
-STEPS_IN_HEADS = (
+SCALES_IN_HEADS = (
     ("no scaling", in_steps(scale=lambda q, k: 1.0), said("no scaling")),
     ("scaling by the width", in_steps(scale=lambda q, k: q.shape[-1]), said("scaling by d_k")),
     ("multiplied by the root", in_steps(scale=lambda q, k: q.shape[-1] ** -0.5), said("multiplied by the root")),
     ("scaling by the root of the number of keys", in_steps(scale=lambda q, k: math.sqrt(k.shape[-2])),
         said("scaling by the root of m")),
+)  # fmt: skip
+STEPS_IN_HEADS = (
     ("softmax over queries", in_steps(share=along(-2)), QUERIES),
     ("softmax over queries, finite fill", in_steps(block=filled_with(-1e9), share=along(-2)), QUERIES),
     ("softmax over the heads", in_steps(share=along(1)), HEADS),
@@ -291,9 +286,6 @@ STEPS_IN_HEADS = (
         "Where the mask is False the score is −∞."),
     ("the mask's first row for all", in_steps(block=as_the_first_query), FIRST_ROW),
     ("the first row of the whole mask for all", in_steps(block=as_the_first_query_of_all), FIRST_ROW),
-    ("softmax in float32", in_steps(share=in_single),
-        "The softmax is right to float32 only, where everything is float64: scores that differ in the eighth digit "
-        "get equal weights. Keep the dtype on the way, with no .float() and no new tensor in float32."),
     ("mask on the queries", in_steps(block=on_queries),
         "The mask meets the queries in place of the keys: it is transposed. Its last axis "
         "are the keys, like that of the scores."),
@@ -389,7 +381,7 @@ LAYER_MISTAKES = (
         "The scale is √h, the root of the number of heads. It is √d_head, the width of one."),
     *(
         Mistake(name, layer(attention=lambda d_model, steps=steps: steps), message, name == NO_SHIFT.name)
-        for name, steps, message in STEPS_IN_HEADS
+        for name, steps, message in (*SCALES_IN_HEADS, *STEPS_IN_HEADS)
     ),
     Mistake("causal where no mask is given", layer(attention=lambda d_model: causal_without_mask),
         "Where no mask is given, later tokens are blocked. mask=None means that "
@@ -457,16 +449,13 @@ HAND_MISTAKES = (
 # Counts ---------------------------------------------------------------------------------------------------------------
 
 
-def parameters(q=1, k=1, v=1, o=1, kv=lambda h, h_kv: h_kv, width=lambda d_model, h, d_head: d_head, more=0):
-    """attention_parameters from how often each matrix counts, how many heads keys have, and how wide a head is.
-
-    more: times d_model², counted besides.
-    """
+def parameters(q=1, k=1, v=1, o=1, kv=lambda h, h_kv: h_kv, width=lambda d_model, h, d_head: d_head):
+    """attention_parameters from how often each matrix counts, how many heads keys have, and how wide a head is."""
 
     def attention_parameters(d_model, n_heads, n_kv_heads=None, d_head=None):
         key_heads = kv(n_heads, n_heads if n_kv_heads is None else n_kv_heads)
         wide = width(d_model, n_heads, d_model // n_heads if d_head is None else d_head)
-        return d_model * wide * (n_heads * (q + o) + key_heads * (k + v)) + more * d_model**2
+        return d_model * wide * (n_heads * (q + o) + key_heads * (k + v))
 
     return attention_parameters
 
@@ -478,12 +467,6 @@ def matrices(of_all_heads, of_key_heads):
 
 def parameters_with_biases(d_model, n_heads, n_kv_heads=None, d_head=None):
     return counts.attention_parameters(d_model, n_heads, n_kv_heads, d_head, bias=True)
-
-
-def multiplied_parameters(factor):
-    return lambda d_model, n_heads, n_kv_heads=None, d_head=None: (
-        factor(d_model, n_heads) * counts.attention_parameters(d_model, n_heads, n_kv_heads, d_head)
-    )
 
 
 def parameters_of_full_queries(d_model, n_heads, n_kv_heads=None, d_head=None):
@@ -499,14 +482,9 @@ def parameters_of_wide_key_heads(d_model, n_heads, n_kv_heads=None, d_head=None)
 
 PARAMETER_MISTAKES = (
     Mistake("biases counted", parameters_with_biases, "The biases are counted too. There are none here."),
-    Mistake("W_Q or W_O left out", parameters(o=0),
-        "One matrix too few is counted: W_Q or W_O. The one makes the queries, the other mixes the "
-        "heads at the end, and both are of one size."),
-    Mistake("every head as wide as the model", multiplied_parameters(lambda d, h: h),
+    Mistake("every head as wide as the model", parameters(width=lambda d_model, h, d_head: h * d_head),
         "This is h times too much. A head has d_head columns, not d_model: together they "
         "make one matrix of d_model by h · d_head."),
-    Mistake("one head only", multiplied_parameters(lambda d, h: 1 / h),
-        "This counts a single head. There are n_heads of them."),
     Mistake("n_kv_heads ignored", parameters(kv=lambda h, h_kv: h),
         "Right for multi-head attention, but n_kv_heads changes nothing here. W_K and W_V "
         "have only n_kv_heads · d_head columns."),
@@ -527,13 +505,6 @@ PARAMETER_MISTAKES = (
         "W_K and W_V have n_kv_heads heads, not n_heads / n_kv_heads of them."),
     Mistake("key heads as wide as the model", parameters_of_wide_key_heads,
         "A key head has d_head columns, not d_model: W_K is d_model by n_kv_heads · d_head."),
-    Mistake("FLOPs", multiplied_parameters(lambda d, h: 2),
-        "This is twice the number of parameters: the FLOPs for one token."),
-    Mistake("two matrices", parameters(k=0, v=0),
-        "This counts two matrices as large as W_Q. Either W_K and W_V are left out, or Q, K and V are taken for one "
-        "matrix of that size: there are four matrices."),
-    Mistake("feed-forward too", parameters(more=8),
-        "The feed-forward layer is counted too. Asked for are the four matrices of attention."),
 )  # fmt: skip
 
 
@@ -560,38 +531,11 @@ FLOPS_MISTAKES = (
     Mistake("multiply-adds", scaled_flops(0.5, 0.5, 0.5),
         "These are multiply-adds. Each is a multiplication and an addition, two FLOPs: "
         "everything is half of what it should be."),
-    Mistake("projections as multiply-adds", scaled_flops(projections=0.5),
-        "The projections are counted in multiply-adds, the other two in FLOPs. A multiply-add is 2 FLOPs everywhere."),
-    Mistake("core as multiply-adds, or one product", scaled_flops(core=0.5),
-        "The core is half of what it should be. It has two products, Q Kᵀ and weights times V, each of T² · d_model "
-        "multiply-adds, and a multiply-add is 2 FLOPs. (Nothing is causal here.)"),
-    Mistake("feed-forward as multiply-adds, or one matrix", scaled_flops(feed_forward=0.5),
-        "The feed-forward is half of what it should be. It has two matrices of "
-        "d_model · d_ff, and a multiply-add is 2 FLOPs."),
     Mistake("three projections", scaled_flops(projections=0.75),
         "Three projections are counted. W_Q, W_K and W_V have a fourth beside them: W_O."),
-    Mistake("one projection", scaled_flops(projections=0.25),
-        "One projection is counted. There are four: W_Q, W_K, W_V and W_O."),
-    Mistake("three matrices in the feed-forward", scaled_flops(feed_forward=1.5),
-        "The feed-forward is counted with three matrices, as in a gated one. Here it has two."),
-    Mistake("d_ff taken for 4 · d_model", scaled_flops(feed_forward=lambda T, d, ff: 4 * d / ff),
-        "The feed-forward is counted with d_ff = 4 · d_model. Use the d_ff that is given."),
-    Mistake("tokens not counted", scaled_flops(*[lambda T, d, ff: 1 / T] * 3),
-        "This is the count for one token of the T. Multiply by T."),
-    Mistake("a core that grows like T", scaled_flops(core=lambda T, d, ff: 1 / T),
-        "The core grows like T here. Each of T queries meets each of T keys: T²."),
-    Mistake("d_model and T exchanged in the core", scaled_flops(core=lambda T, d, ff: d / T),
-        "The core has d_model twice and T once. It is the other way round: T² pairs, each with "
-        "d_model products in both of its steps."),
     Mistake("core without its width", scaled_flops(core=lambda T, d, ff: 1 / d),
         "The core counts one product for a pair of tokens. A score is a dot product of d_head numbers in "
         "each head, d_model in all heads together."),
-    Mistake("softmax counted",
-        lambda T, d, ff: (flops(T, d, ff)[0], flops(T, d, ff)[1] + 5 * T * T, flops(T, d, ff)[2]),
-        "Something of the size of T² is counted besides the two products, such as the "
-        "softmax. Only the products count here."),
-    Mistake("backward pass too", scaled_flops(3, 3, 3),
-        "Everything is three times too much, as with the backward pass. Only the forward pass counts."),
     Mistake("core and feed-forward exchanged", reordered(0, 2, 1),
         "The second and third number are exchanged: (projections, core, feed_forward)."),
     Mistake("projections and core exchanged", reordered(1, 0, 2),
@@ -600,11 +544,6 @@ FLOPS_MISTAKES = (
         "The first and third number are exchanged: (projections, core, feed_forward)."),
 )  # fmt: skip
 CROSSOVER_MISTAKES = (
-    Mistake("4 · d_model", lambda d_model, d_ff: 4 * d_model,
-        "4 · d_model is right where d_ff = 4 · d_model, and only there. Solve for T with any d_ff."),
-    Mistake("d_model", lambda d_model, d_ff: d_model,
-        "T = d_model is often repeated, and wrong. Set 4·T²·d_model equal to "
-        "4·T·d_model·d_ff: what is left on both sides?"),
     Mistake("core = projections", lambda d_model, d_ff: 2 * d_model,
         "This is where the core equals the projections. Asked for is core = feed-forward."),
     Mistake("core = all the rest", lambda d_model, d_ff: 2 * d_model + d_ff,
@@ -614,14 +553,6 @@ CROSSOVER_MISTAKES = (
         "has two products, and all T² pairs count."),
     Mistake("half as long", lambda d_model, d_ff: d_ff / 2,
         "This is half of it, as with one matrix in the feed-forward. It has two."),
-    Mistake("gated feed-forward", lambda d_model, d_ff: 1.5 * d_ff,
-        "This is for a feed-forward with three matrices. Here it has two."),
-    Mistake("the ratio of widths", lambda d_model, d_ff: d_ff / d_model,
-        "This is d_ff / d_model. One factor d_model too many was divided out: both sides have it once."),
-    Mistake("the product of widths", lambda d_model, d_ff: d_ff * d_model,
-        "This is d_model · d_ff. Both sides have a factor d_model: it falls out."),
-    Mistake("four times the width", lambda d_model, d_ff: 4 * d_ff,
-        "This is 4 · d_ff. Both sides have the same factor in front: it falls out."),
     Mistake("multiply-adds against FLOPs", lambda d_model, d_ff: d_ff / 4,
         "This is a quarter of it. Compare like with like: FLOPs on both sides, or multiply-adds on "
         "both, two products against two matrices."),
@@ -668,14 +599,6 @@ ONLY = (
 )
 
 
-def scaled_by_root_of(name, scale):
-    return Mistake(
-        f"scaling by the root of {name}",
-        grouped(attention=in_steps(scale=scale)),
-        f"The scores are divided by the root of {name}. A query has d numbers, so it is √d.",
-    )
-
-
 SQUARE = ("values weighted by columns", "mask on the queries")  # these raise where n and m differ
 GROUPED_MISTAKES = (
     Mistake("repeat for repeat_interleave", grouped(tile), TILED),
@@ -690,8 +613,6 @@ GROUPED_MISTAKES = (
         "The first group reads the last key head. The groups keep the order of the heads."),
     Mistake("no softmax", grouped(attention=lambda q, k, v, mask: (q @ k.mT / math.sqrt(q.shape[-1]) @ v,)),
         "The values are blended with the scores. The weights are their softmax over the keys."),
-    scaled_by_root_of("the number of heads", lambda q, k: math.sqrt(q.shape[1])),
-    scaled_by_root_of("the number of queries", lambda q, k: math.sqrt(q.shape[-2])),
     Mistake("scaling by the whole width", grouped(attention=in_steps(scale=root_of_all)),
         "The scale is √(h · d). A query has d numbers, so it is √d."),
     *(
@@ -783,9 +704,6 @@ INDUCTION_MISTAKES = (
     Mistake("one query too many", looked_back(1, lambda period: range(period - 1, 2 * period)),
         "The whole diagonal is averaged. Its first entry belongs to query "
         "period − 1, in the first copy: leave it out."),
-    Mistake("averaged over all queries", looked_back(1, over=lambda period: 2 * period),
-        "The sum is right, but it is divided by all 2 · period queries. Only the "
-        "`period` queries of the second copy count."),
     Mistake("one query too many, divided by period",
         looked_back(1, lambda period: range(period - 1, 2 * period), over=lambda period: period),
         "The entry of query period − 1 is added too. It belongs to the first copy: begin at i = period."),
@@ -800,8 +718,6 @@ INDUCTION_MISTAKES = (
         "at 0, and the token after that is key 1."),
     Mistake("last query left out", looked_back(1, lambda period: range(period, 2 * period - 1)),
         "The last query is left out. Its key is `period`, the first token of the second copy."),
-    Mistake("sum in place of mean", looked_back(1, over=lambda period: 1),
-        "The weights are added up. Asked for is their mean: divide by `period`."),
     Mistake("divided by one too few", looked_back(1, over=lambda period: period - 1),
         "The sum is right, but there are `period` queries in the second copy, not period − 1."),
     Mistake("rows and columns exchanged", looked_back(1, swapped=True),
@@ -985,8 +901,6 @@ ABLATION_MISTAKES = (
     Mistake("the size of the slope", by_slope(torch.abs), SLOPE),
     Mistake("(head, layer)", turned_round(lambda layer, head, L, h: (head, layer)),
         "The pair is the wrong way round: (layer, head)."),
-    Mistake("counted from 1", turned_round(lambda layer, head, L, h: (layer + 1, head + 1)),
-        "Both numbers are 1 too large: layers and heads count from 0."),
     Mistake("divided by the number of layers", turned_round(lambda layer, head, L, h: divmod(layer * h + head, L)),
         "The position in the row of all heads is divided by the number of layers. Each layer has n_heads "
         "entries: divmod(position, model.n_heads)."),
@@ -1048,7 +962,7 @@ BUG_MISTAKES = (
     Mistake("repeat for the keys", in_groups(share_k=tile, share_v=interleave), ONLY.format("values", "keys")),
     *(
         Mistake(name, in_groups(attention=steps), message.replace("d_head", "d"))
-        for name, steps, message in STEPS_IN_HEADS
+        for name, steps, message in (*SCALES_IN_HEADS, *STEPS_IN_HEADS)
         if name in ("no scaling", "scaling by the width", "multiplied by the root", "softmax over queries")
     ),
 )  # fmt: skip

@@ -365,20 +365,10 @@ def sized(rule):
 
 
 CACHE_BYTES_MISTAKES = (
-    Mistake("keys only", sized(lambda L, h, d, T, B, w: L * h * d * T * B * w),
-        "This is half: keys and values are both kept."),
     Mistake("numbers in place of bytes", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * B),
         "These are the numbers in the cache. Each takes bytes_per_value bytes."),
-    Mistake("2 bytes, whatever is given", sized(lambda L, h, d, T, B, w: 4 * L * h * d * T * B),
-        "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
-    Mistake("one sequence", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * w),
-        "This is the cache of one sequence. Each sequence of the batch has one."),
     Mistake("one layer", sized(lambda L, h, d, T, B, w: 2 * h * d * T * B * w),
         "This is the cache of one layer. Every layer has one."),
-    Mistake("one head", sized(lambda L, h, d, T, B, w: 2 * L * d * T * B * w),
-        "This is the cache of one head. Every kv head has keys and values of its own."),
-    Mistake("one token", sized(lambda L, h, d, T, B, w: 2 * L * h * d * B * w),
-        "This is what one token takes. There are n_tokens of them."),
     Mistake("bits", sized(lambda L, h, d, T, B, w: 16 * L * h * d * T * B * w),
         "This is 8 times too much: it counts bits."),
     Mistake("tokens squared", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * T * B * w),
@@ -401,10 +391,6 @@ LONGEST_MISTAKES = (
     Mistake("divided in floats", longest(lambda b, n, B, w: b / (n * B * w)),
         "Right, but not for a huge budget. A float keeps about 16 digits; / makes one, and so does // with a float "
         "on either side, and int or floor comes too late. Divide whole numbers with //."),
-    Mistake("rounded to the nearest", longest(lambda b, n, B, w: round(b / (n * B * w))),
-        "The quotient is rounded to the nearest, so sometimes one token more is promised than fits. Round down."),
-    Mistake("rounded up", longest(lambda b, n, B, w: -(-b // (n * B * w))),
-        "The quotient is rounded up, so the last token does not fit."),
     Mistake("at least one", longest(lambda b, n, B, w: max(1, b // (n * B * w))),
         "Where not even one token fits the answer is 0."),
     Mistake("one token too few", longest(lambda b, n, B, w: max(0, (b - 1) // (n * B * w))),
@@ -441,21 +427,11 @@ def turned_over(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
 
 
 INTENSITY_MISTAKES = (
-    Mistake("multiply-add = 1", intense(flops=lambda h, kv, d, T: 2 * h * d * T),
-        "This is half: a multiply-add is 2 FLOPs, and there are two products, QKᵀ and weights times V."),
-    Mistake("one product, one tensor left out of the bytes", intense(values=lambda h, kv, d, T: kv * d * T),
-        "This is twice too much. Either the bytes are those of the keys alone, and values are read too; or the FLOPs "
-        "are doubled once too often: 2 for a multiply-add, and two products."),
     Mistake("the same heads on both sides", intense(flops=lambda h, kv, d, T: 4 * kv * d * T),
         "The heads cancel here, as if FLOPs and bytes went by the same number. Every query head computes, but a "
         "group shares its keys and values, which are read once."),
-    Mistake("heads and kv heads exchanged",
-        intense(lambda h, kv, d, T: 4 * kv * d * T, lambda h, kv, d, T: 2 * h * d * T),
-        "The two numbers of heads are exchanged: query heads compute, kv heads are read."),
     Mistake("FLOPs per number", intense(width=lambda w: 1),
         "This is FLOPs per number of the cache. Each number is bytes_per_value bytes."),
-    Mistake("2 bytes, whatever is given", intense(width=lambda w: 2),
-        "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
     Mistake("rounded down", rounded_down,
         "The quotient is rounded down. FLOPs a byte need not be a whole number: divide with /, not with //."),
     Mistake("bytes per FLOP", turned_over, "This is bytes per FLOP, upside down."),
@@ -803,29 +779,9 @@ class OneBlockFreed(PagedCache):
         del self.lengths[seq]
 
 
-class StillKnown(PagedCache):
-    def free(self, seq):
-        self.free_blocks += self.tables[seq]
-        self.tables[seq], self.lengths[seq] = [], 0
-
-    def look(self, store, table, length):
-        return store[table].flatten(0, 1)[:length] if table else store[0, :0]
-
-
 class FreedButKept(PagedCache):
     def free(self, seq):
         self.free_blocks += self.tables[seq]
-
-
-class ForgivingFree(PagedCache):
-    def free(self, seq):
-        if seq in self.tables:
-            super().free(seq)
-
-
-class EmptyForUnknown(PagedCache):
-    def gather(self, seq):
-        return super().gather(seq) if seq in self.tables else (self.keys[0, :0], self.values[0, :0])
 
 
 class TooEager(PagedCache):
@@ -963,15 +919,8 @@ PAGED_MISTAKES = (
         "free forgets the sequence, but its blocks do not come back to the pool. "
         "In the end the cache is full of nothing."),
     Mistake("one block given back", OneBlockFreed, "free gives back one block. The sequence may hold several."),
-    Mistake("known after free", StillKnown,
-        "A freed sequence is still known, as an empty one. gather and free should raise KeyError for it."),
     Mistake("freed, but its table kept", FreedButKept,
         "free gives the blocks back, but the sequence keeps its table: two sequences hold the same blocks then."),
-    Mistake("free forgives an unknown name", ForgivingFree,
-        "free does nothing for an unknown sequence. It should raise KeyError: freeing twice is a "
-        "mistake that the caller wants to hear of."),
-    Mistake("nothing for an unknown name", EmptyForUnknown,
-        "gather gives an empty result for an unknown sequence. It should raise KeyError."),
     Mistake("a new block too early", TooEager, EARLY),
     Mistake("a new block too early, if one is free", EagerIfItCan, EARLY),
     Mistake("a block for each token", BlockForEachToken,

@@ -19,12 +19,11 @@ def flawed(
     softmax: Callable | None = None,
     after: Callable | None = None,
     blend: Callable | None = None,
-    result: Callable | None = None,
 ) -> Callable:
     """Attention in NumPy with one step exchanged for a wrong one; every step not named is right.
 
     key(q, k, v) -> (q, k, v); scores(q, k); scale(q, k, v) -> divisor; softmax(scaled); after(weights, q);
-    blend(weights, v); result(output, weights).
+    blend(weights, v).
     """
 
     def attention(q, k, v):
@@ -37,7 +36,7 @@ def flawed(
             weights = softmax(s) if softmax else arrays.softmax(s)
             weights = after(weights, q) if after else weights
             output = blend(weights, v) if blend else weights @ v
-        return result(output, weights) if result else (output, weights)
+        return output, weights
 
     return attention
 
@@ -78,12 +77,6 @@ OVER_QUERIES = Mistake(
 )
 ATTENTION_MISTAKES = (
     OVER_QUERIES,
-    Mistake("no scaling", flawed(scale=lambda q, k, v: 1.0),
-        "These are the weights without the scale. Divide the scores by √d_k before the softmax."),
-    Mistake("scaling by d_k", flawed(scale=lambda q, k, v: q.shape[-1]),
-        "These are the weights you get when the scores are divided by d_k. Divide by √d_k."),
-    Mistake("multiplied by the root", flawed(scale=lambda q, k, v: q.shape[-1] ** -0.5),
-        "The scores are multiplied by √d_k. Divide by it."),
     Mistake("scaling after softmax", flawed(scale=lambda q, k, v: 1.0, after=lambda w, q: w / math.sqrt(q.shape[-1])),
         "The weights are divided by √d_k after the softmax, so the rows no longer sum to 1. "
         "Divide the scores, before the softmax."),
@@ -114,12 +107,6 @@ ATTENTION_MISTAKES = (
         "The scores are dot products of queries with queries. The second factor is the key."),
     Mistake("keys against themselves", flawed(key=lambda q, k, v: (k, k, v)),
         "The scores are dot products of keys with keys. The first factor is the query."),
-    Mistake("scaling by the root of d_v", flawed(scale=lambda q, k, v: math.sqrt(v.shape[-1])),
-        "The scale is √d_v. It should be √d_k, the width of the queries and keys."),
-    Mistake("scaling by the root of m", flawed(scale=lambda q, k, v: math.sqrt(k.shape[-2])),
-        "The scale is the root of the number of keys. It should be √d_k, the width of a key."),
-    Mistake("scaling by the root of n", flawed(scale=lambda q, k, v: math.sqrt(q.shape[-2])),
-        "The scale is the root of the number of queries. It should be √d_k, the width of a query."),
     Mistake("no softmax", flawed(softmax=lambda s: s),
         "These weights are the scaled scores themselves. Put each row through the softmax."),
     Mistake("exponentials not normalised", flawed(softmax=lambda s: np.exp(s - s.max(axis=-1, keepdims=True))),
@@ -131,8 +118,6 @@ ATTENTION_MISTAKES = (
     Mistake("logarithms of the weights", flawed(softmax=lambda s: s - arrays.logsumexp(s)[..., None]),
         "These weights are negative, the logarithms of the right ones: log_softmax, or a "
         "logarithm too many. Rows of weights sum to 1."),
-    Mistake("uniform weights", flawed(softmax=lambda s: np.full_like(s, 1 / s.shape[-1])),
-        "Every key gets the same weight, whatever the scores say."),
     Mistake("softmax twice", flawed(softmax=lambda s: arrays.softmax(arrays.softmax(s))),
         "The weights have been through the softmax twice."),
     Mistake("one sigmoid each", flawed(softmax=lambda s: 1 / (1 + np.exp(-s))),
@@ -142,8 +127,6 @@ ATTENTION_MISTAKES = (
         "All weights of the matrix together sum to 1. Each row should: the sum runs along axis −1."),
     Mistake("causal mask", flawed(softmax=causal),
         "Later keys get no weight: that is a causal mask, which comes on day 3. Here every query sees every key."),
-    Mistake("result exchanged", flawed(result=lambda output, weights: (weights, output)),
-        "The two results are exchanged. Return (output, weights), in this order."),
     Mistake("scores in place of weights",
         lambda q, k, v: (flawed()(q, k, v)[0], flawed(softmax=lambda s: s)(q, k, v)[1]),
         "The output is right, but what you return beside it are the scaled scores. "
@@ -171,9 +154,6 @@ LOST_AXIS = (
 )
 BUG_MISTAKES = (
     *ATTENTION_MISTAKES,
-    Mistake("normalised over the whole array", flawed(softmax=lambda s: share(s, axis=None, peak=s.max())),
-        "All weights of the array together sum to 1, over batch and queries too. Each row should: the sum "
-        "runs along axis −1, with keepdims=True."),
     Mistake("keepdims left out", flawed(softmax=without_keepdims), LOST_AXIS),
     Mistake("keepdims left out, blended by einsum", flawed(softmax=without_keepdims, blend=by_einsum), LOST_AXIS),
     Mistake("all axes of k reversed", flawed(scores=all_axes_reversed),
