@@ -63,7 +63,6 @@ CAUSAL_MASK_MISTAKES = (
     Mistake("one key too many", square(lambda i, j: j <= i + 1),
         "Each query sees one key too many, the next token. In torch.tril(…, diagonal=k) k = 0 "
         "keeps the diagonal and nothing above it."),
-    Mistake("all allowed", square(lambda i, j: j >= 0), "Every entry is True: nothing is blocked."),
     Mistake("itself only", square(lambda i, j: j == i),
         "Each token sees itself only. It may also see all earlier ones."),
     Mistake("the other diagonal", square(lambda i, j: j < len(j) - i),
@@ -72,12 +71,6 @@ CAUSAL_MASK_MISTAKES = (
     Mistake("the other diagonal, below it", square(lambda i, j: j >= len(j) - 1 - i),
         "The triangle hangs from the bottom right: the first query sees the last key "
         "only. It should see the first, itself."),
-    Mistake("shape (1, n, n)", lambda n: masks.causal(n)[None],
-        "The entries are right, but there is an axis in front: (1, n, n). The mask of one sequence is (n, "
-        "n); leading axes come by broadcasting."),
-    Mistake("shape (1, 1, n, n)", lambda n: masks.causal(n)[None, None],
-        "The entries are right, but there are two axes in front: (1, 1, n, n). The mask of one sequence is (n, "
-        "n); leading axes come by broadcasting."),
     Mistake("first key only", square(lambda i, j: (j == 0) | (j == i)),
         "Each query sees the first key and itself, but not what lies between."),
     Mistake("last two keys only", square(lambda i, j: (j == i) | (j == i - 1)),
@@ -123,8 +116,6 @@ PADDING_MISTAKES = (
     Mistake("padding on the left", real_keys(lambda j, length, m: j >= m - length),
         "The last keys are the real ones here, as if the padding stood on the left. It stands on the "
         "right: the first lengths[b] keys are real."),
-    Mistake("one key too many", real_keys(lambda j, length, m: j <= length),
-        "One key too many is real. Keys count from 0, so the last real one is lengths[b] − 1."),
     Mistake("one key too few", real_keys(lambda j, length, m: j < length - 1),
         "One key too few is real. Keys count from 0, and the last real one is lengths[b] − 1: j < lengths[b]."),
     Mistake("the length's own key only", real_keys(lambda j, length, m: j == length - 1),
@@ -132,26 +123,15 @@ PADDING_MISTAKES = (
     Mistake("shape (B, m)", real_keys(first_real, "bm"),
         "The entries are right, but the shape is (B, m). Against scores of (B, h, n, m) it would meet the queries "
         "and keys. Add two axes of size 1: (B, 1, 1, m)."),
-    Mistake("shape (B, 1, m)", real_keys(first_real, "b1m"),
-        "The entries are right, but the shape is (B, 1, m). Scores have four axes, (B, h, n, m): the mask needs size "
-        "1 for the heads and size 1 for the queries."),
     Mistake("padding on the queries", real_keys(first_real, "b1m1"),
         "The shape is (B, 1, m, 1), so the mask meets the queries, the third axis of the scores. "
         "Padding belongs to the keys, the last axis."),
-    Mistake("padding on the heads", real_keys(first_real, "bm11"),
-        "The shape is (B, m, 1, 1), so the mask meets the heads. Padding belongs to the keys, the last axis."),
-    Mistake("shape (1, 1, B, m)", real_keys(first_real, "11bm"),
-        "The shape is (1, 1, B, m), so the sequences meet the queries. The batch is the first axis."),
-    Mistake("shape (B, m, 1)", real_keys(first_real, "bm1"),
-        "The shape is (B, m, 1). The keys belong on the last axis: (B, 1, 1, m)."),
     Mistake("as many keys as the longest sequence", up_to_the_longest,
         "The last axis is as long as the longest sequence. It should have all m keys, "
         "also those that are padding everywhere."),
     Mistake("one length for all",
         lambda lengths, m: real_keys(first_real)(torch.full((len(lengths),), int(lengths[0])), m),
         "Every sequence gets the length of the first one."),
-    Mistake("all real", real_keys(lambda j, length, m: (j >= 0) & (length >= 0)),
-        "Every key is real here, whatever its length says."),
 )  # fmt: skip
 
 
@@ -188,10 +168,6 @@ CAUSAL_PADDING_MISTAKES = (
         "j < lengths[b]. With booleans + is “or”; “and” is &."),
     Mistake("one of the two, not both", causal_and_real(torch.logical_xor),
         "A key is allowed where exactly one of the two rules holds. Both must hold."),
-    Mistake("causal only", causal_and_real(lambda a, b: a.expand(len(b), 1, -1, -1)),
-        "The padding is not blocked: columns from lengths[b] on should be False."),
-    Mistake("padding only", causal_and_real(lambda a, b: b.expand(-1, -1, len(a), -1)),
-        "Later tokens are not blocked: the part above the diagonal should be False."),
     Mistake("padding only, rows left out", causal_and_real(lambda a, b: b),
         "This is the padding mask alone. Combine it with the causal mask of n tokens."),
     Mistake("padding on the queries", causal_and_real(padding=on_the_queries),
@@ -212,13 +188,8 @@ CAUSAL_PADDING_MISTAKES = (
         "The causal part is right, but in the padding part True stands at the padding."),
     Mistake("padding on the left", causal_and_real(padding=known("padding on the left", PADDING_MISTAKES)),
         "The first columns are blocked, as if the padding stood on the left. It stands on the right."),
-    Mistake("one key too many", causal_and_real(padding=known("one key too many", PADDING_MISTAKES)),
-        "One padded key is let in. Keys count from 0: the last real one is lengths[b] − 1."),
     Mistake("one key too few", causal_and_real(padding=known("one key too few", PADDING_MISTAKES)),
         "One real key too many is blocked. Keys count from 0: the last real one is lengths[b] − 1."),
-    Mistake("shape (B, n, n)", squeezed(3),
-        "The entries are right, but the shape is (B, n, n). Scores have an axis for the heads: (B, 1, n, n). Give "
-        "the padding mask its axes first: [:, None, None, :]."),
     Mistake("padding without its axes", padding_without_axes,
         "The padding mask of (B, n) meets the causal one of (n, n), so its sequences meet the queries. Give it the "
         "shape (B, 1, 1, n) first: [:, None, None, :]."),
@@ -243,10 +214,6 @@ def any_key(keys):
     return torch.ones_like(keys, dtype=torch.bool)
 
 
-def everywhere(n):
-    return torch.ones(n, n, dtype=torch.bool)
-
-
 def rows_compared(text_of):
     text_of = torch.as_tensor(text_of)
     return (text_of[:, None] == text_of) & (text_of >= 0) & masks.causal(text_of.shape[-1])
@@ -257,14 +224,7 @@ def first_row_for_all(text_of):
     return joined()(text_of[:1].expand_as(text_of) if text_of.ndim == 2 else text_of)
 
 
-def padding_sees_itself(text_of):
-    mask = joined()(text_of)
-    return mask | (torch.eye(mask.shape[-1], dtype=torch.bool) & ~mask.any(dim=-1, keepdim=True))
-
-
 PACKED_MISTAKES = (
-    Mistake("no causal part", joined(causal=everywhere),
-        "The texts are kept apart, but within a text each token sees the later ones too. The causal mask is missing."),
     Mistake("causal only", joined(same=lambda keys, queries: any_key(keys | queries)),
         "Each query sees all real tokens before it, also those of other texts. The numbers of query and key must "
         "be equal."),
@@ -274,12 +234,6 @@ PACKED_MISTAKES = (
     Mistake("compared with ≥", joined(same=torch.ge),
         "Numbers are compared with ≥, so each text also sees those with larger numbers that stand before it. They "
         "must be equal."),
-    Mistake("padding taken for a text", joined(real=any_key),
-        "Padding attends to padding: its number, −1, is the same everywhere, so it counts as a text here. No query "
-        "may attend to a key with −1."),
-    Mistake("padding sees itself", padding_sees_itself,
-        "Padding attends to itself here. No query may attend to padding, padding itself included: such a row is all "
-        "False."),
     Mistake("text 0 taken for padding", joined(real=lambda keys: keys > 0),
         "The text with number 0 is blocked. 0 is a number like any other: padding is −1."),
     Mistake("diagonal excluded", joined(causal=lambda n: masks.causal(n).tril(-1)),
@@ -294,9 +248,6 @@ PACKED_MISTAKES = (
         "Right for (T,). For (B, T) [:, None] puts the new axis behind the batch, so rows are compared with rows. "
         "Count from the end: [..., :, None] and [..., None, :]."),
     Mistake("the first row for all", first_row_for_all, "Every row of the batch gets the mask of the first one."),
-    Mistake("shape (B, 1, T, T)", lambda text_of: joined()(text_of).unsqueeze(-3),
-        "The entries are right, but there is an axis of size 1 before the last two. Asked for is (T, T), or (B, T, T) "
-        "for a batch."),
 )  # fmt: skip
 
 
@@ -313,16 +264,11 @@ LOWER_RIGHT_MISTAKES = (
     Mistake("top-left alignment", placed(lambda n, m: 0),
         "The triangle starts at the top left, as if the queries were the first tokens. They are the last n of the m "
         "tokens: the last query is the newest token and sees every key."),
-    Mistake("one key too many", placed(lambda n, m: m - n + 1),
-        "Every query sees one key too many. The last query is token m − 1, so query 0 is token m − n."),
     Mistake("one key too few", placed(lambda n, m: m - n - 1),
         "Every query sees one key too few: not even itself. The last query is "
         "token m − 1 and sees itself, the last key."),
     Mistake("shifted the wrong way", placed(lambda n, m: n - m),
         "The shift has the wrong sign. Query 0 has m − n keys before it and sees them all."),
-    Mistake("all allowed", lambda n, m: torch.ones(n, m, dtype=torch.bool),
-        "Nothing is blocked. With one new query that is right; with more, a "
-        "query must not see the new tokens after it."),
     Mistake("new keys only", new_only,
         "The queries see each other, but not the m − n keys that were there before. Those are what the cache is for."),
     Mistake("old keys only", lambda n, m: (torch.arange(m) < m - n).expand(n, m),
@@ -382,8 +328,6 @@ CONVERT_MISTAKES = (
         lambda mask: ~torch.as_tensor(mask) & torch.as_tensor(mask).any(dim=-1, keepdim=True),
         "A query that may attend to nothing comes out as all False, so nn.MultiheadAttention would let it attend to "
         "everything. Turn each entry round, in every row."),
-    Mistake("an axis in front", lambda mask: ~torch.as_tensor(mask)[None],
-        "The entries are right, but there is an axis in front. The shape stays that of the mask given."),
     Mistake("mask changed in place", lambda mask: torch.as_tensor(mask).logical_not_(),
         "The result is right, but it is the mask that was given, changed in place: logical_not_() and "
         "mask[...] = write into it. Make a new one: ~mask."),
