@@ -237,6 +237,13 @@ def test_no_file_names_a_machine_or_a_registry():
         assert not found, f"{path.relative_to(ROOT)}: {found}"
 
 
+def test_lines_of_javascript_have_at_most_120_columns():
+    """Biome breaks code, and leaves texts and comments as long as they are."""
+    for path in files("*.js", "*.mjs"):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            assert len(line) <= 120, f"{path.relative_to(ROOT)}, line {number}"
+
+
 def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, course_utils, json; print(json.dumps(sorted(sys.modules)))"
     loaded = set(json.loads(subprocess.check_output([sys.executable, "-c", code], text=True)))

@@ -57,7 +57,8 @@ class FlashCards {
   go(step) {
     this.at = (this.at + step + this.cards.length) % this.cards.length;
     this.turned = false;
-    this.card.classList.remove("course-flash-turns"); // a new card is there at once: it would show its answer in turning
+    // a new card is there at once: it would show its answer in turning
+    this.card.classList.remove("course-flash-turns");
     this.sides.forEach((side, place) => {
       side.innerHTML = this.cards[this.at][1 + place];
     });

@@ -77,9 +77,9 @@ const reachable = () => {
   });
 };
 
-// Chromium gives a root the wrong width: too much, with room for the widest sign of a root that the font has, or, laid out
-// a second time, too little, so that what stands under the root reaches over what follows. What stands under it has its
-// right size and place in both cases, so the width is set by that. It is measured again when a font has come.
+// Chromium gives a root the wrong width: too much, with room for the widest sign of a root that the font has, or, laid
+// out a second time, too little, so that what stands under the root reaches over what follows. What stands under it has
+// its right size and place in both cases, so the width is set by that. It is measured again when a font has come.
 function fitRoots() {
   const roots = [...document.querySelectorAll("msqrt")].filter((root) => root.getClientRects().length);
   const widths = roots.map(
@@ -113,7 +113,8 @@ function explain(term, place) {
   term.after(told);
   const lay = () => {
     const right = document.documentElement.clientWidth - told.offsetWidth - 8;
-    told.style.left = `${Math.max(8, Math.min(term.getClientRects()[0].left, right)) - told.offsetParent.getBoundingClientRect().left}px`;
+    const left = Math.max(8, Math.min(term.getClientRects()[0].left, right));
+    told.style.left = `${left - told.offsetParent.getBoundingClientRect().left}px`;
   };
   const show = async () => {
     told.hidden = false;
@@ -134,8 +135,8 @@ function explain(term, place) {
   });
 }
 
-// The contents beside a page mark the part that is read and open its headings. Widgets change where headings stand, so it
-// is found anew whenever the page scrolls or its height changes.
+// The contents beside a page mark the part that is read and open its headings. Widgets change where headings stand, so
+// it is found anew whenever the page scrolls or its height changes.
 function followReader() {
   const links = [...document.querySelectorAll("nav.page-toc a")];
   const entries = [...document.querySelectorAll(".toc-entry")];

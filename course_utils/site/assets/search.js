@@ -1,5 +1,5 @@
-// The search: suggestions below a field while one types, and the page of results. Results are the sections that hold all
-// words of a query, the best first, each with where it says them. The words are read and stemmed as Sphinx does it.
+// The search: suggestions below a field while one types, and the page of results. Results are the sections that hold
+// all words of a query, the best first, each with where it says them. The words are read and stemmed as Sphinx does it.
 
 const MOST = 40; // places that are shown
 const AROUND = 220; // characters of an excerpt

@@ -62,8 +62,8 @@ export function barsSlider({ name, last, ticks, onInput }) {
   };
 }
 
-// One row a measure: its name, a track from 0 to its most with one mark a column, and a number a column. tracks: whether
-// there are tracks; without them the marks in the head are the key to a drawing.
+// One row a measure: its name, a track from 0 to its most with one mark a column, and a number a column. tracks:
+// whether there are tracks; without them the marks in the head are the key to a drawing.
 export function barsReadouts({ name, measures, columns, tracks = true }) {
   const table = make("table", "course-bars-readouts", { "aria-label": name });
   table.style.setProperty("--columns", columns.length);
@@ -94,7 +94,8 @@ export function barsReadouts({ name, measures, columns, tracks = true }) {
   });
   return {
     node: table,
-    // values[r][c] belongs to measure r and column c; most[r] is the end of the track; current is a column's key or none.
+    // values[r][c] belongs to measure r and column c; most[r] is the end of the track; current is a column's key or
+    // none.
     show: (values, most, current) => {
       rows.forEach((cells, r) =>
         cells.forEach(({ cell, mark }, c) => {

@@ -31,9 +31,9 @@ export const words = (view) => new Uint16Array(view.buffer.slice(view.byteOffset
 export const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
 export const minus = (text) => text.replace("-", "−");
 
-// The colours of weights, from the trait _ramp: `parts` for a canvas, red green blue red …; `colour` of a level 0 to 255
-// and `ink`, in which text on it can be read, of either theme. On a dark ground they run from dark to bright, as the
-// filter of .course-ramp in widget.css makes of a canvas.
+// The colours of weights, from the trait _ramp: `parts` for a canvas, red green blue red …; `colour` of a level 0 to
+// 255 and `ink`, in which text on it can be read, of either theme. On a dark ground they run from dark to bright, as
+// the filter of .course-ramp in widget.css makes of a canvas.
 export function makeRamp(model) {
   const { colours, light_ink_from } = model.get("_ramp");
   const parts = bytes(colours);
@@ -79,9 +79,9 @@ export const presses = (event) => ["Enter", " "].includes(event.key);
 // Every widget is a module of its own, so a counter would give two of them the same ids.
 export const newId = (name) => `${name}-${Math.random().toString(36).slice(2)}`;
 
-// Text as nodes in which powers of e stand raised and letters have subscripts, roman where they are words. The signs that
-// plain text needs for that, ^ and _ and brackets around a power, stay in it without a size, for screen readers and for
-// copying.
+// Text as nodes in which powers of e stand raised and letters have subscripts, roman where they are words. The signs
+// that plain text needs for that, ^ and _ and brackets around a power, stay in it without a size, for screen readers
+// and for copying.
 const SET_HIGHER_OR_LOWER =
   /\be\^(\((?:[^()]|\([^()]*\))*\)|[−-]?[\p{L}\d]+(?:\.\d+)?)|(?<![\p{L}\d_])(\p{L})_([\p{L}\d]+)(?![\p{L}\d_])/gu;
 export function typeset(text) {

@@ -52,10 +52,10 @@ export function brief(value, digits = 3) {
   return `${sign}${mantissa}e${minus(String(exponent))}`;
 }
 
-// ---- the guesses of a page without a kernel. They lie in the browser's localStorage under "course-guesses", in the form
-// of guesses/dayN.json: {"schema": 1, "days": {"1": [{asked, first, last, count, when}, …], …}}. Where the browser keeps
-// nothing, they last as long as the page. No request leaves the page. Other widgets on it hear of each by an event of the
-// window, "course-guesses".
+// ---- the guesses of a page without a kernel. They lie in the browser's localStorage under "course-guesses", in the
+// form of guesses/dayN.json: {"schema": 1, "days": {"1": [{asked, first, last, count, when}, …], …}}. Where the browser
+// keeps nothing, they last as long as the page. No request leaves the page. Other widgets on it hear of each by an
+// event of the window, "course-guesses".
 const KEY = "course-guesses";
 const SAME = ["question", "kind", "low", "high", "scale", "unit", "places", "choices"];
 const ASKED = ["day", "name", "truth", ...SAME];
@@ -140,7 +140,8 @@ export function summedUp(kept) {
     .filter(([, each]) => each.length)
     .map(([scale, each]) => distance(median(each), scale === "log"));
   lines.push(
-    `In the median they are off by ${medians.join(" on linear scales, and by ")}${medians.length === 2 ? " on logarithmic ones" : ""}.`,
+    "In the median they are off by " +
+      `${medians.join(" on linear scales, and by ")}${medians.length === 2 ? " on logarithmic ones" : ""}.`,
   );
   return [...lines, tendency(count(1), count(-1))];
 }

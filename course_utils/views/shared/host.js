@@ -1,4 +1,5 @@
-// Stands in for Jupyter where no Python runs: what the `render` of a widget needs. `model.alone` says that none answers.
+// Stands in for Jupyter where no Python runs: what the `render` of a widget needs. `model.alone` says that none
+// answers.
 
 const revive = (value) => {
   if (Array.isArray(value)) return value.map(revive);

@@ -110,8 +110,8 @@ export class Player {
   }
 }
 
-// Says in `place` that a walk of other settings than the chosen ones is still shown, after a moment in which the new one
-// usually arrives. named: of its settings, what they are called.
+// Says in `place` that a walk of other settings than the chosen ones is still shown, after a moment in which the new
+// one usually arrives. named: of its settings, what they are called.
 export function makeLate(model, place, named) {
   let late = null;
   return {

@@ -45,7 +45,8 @@ class AblationView {
     this.against = make("div", "course-ablation-against", { "aria-live": "polite" });
     this.means = this.meanBars();
     this.chart = new TokenBars(this);
-    this.root.append(this.title, chooser, this.means.node, this.chart.node, this.against, this.waits, this.told); // what changes its height: last
+    // what changes its height: last
+    this.root.append(this.title, chooser, this.means.node, this.chart.node, this.against, this.waits, this.told);
     el.append(this.root);
     this.listenToModel();
   }
@@ -189,7 +190,10 @@ class AblationView {
     const counted = place < this.from ? ", not counted" : "";
     const kept = this.model.get("_kept");
     const there = kept ? `, A ${said(kept.losses[place - 1])}` : "";
-    return `token ${place} “${this.tokens[place]}”: ${said(losses[place - 1])}, whole model ${said(whole[place - 1])}${there}${counted}`;
+    return (
+      `token ${place} “${this.tokens[place]}”: ${said(losses[place - 1])}, whole model ` +
+      `${said(whole[place - 1])}${there}${counted}`
+    );
   }
 
   // Losses of other heads than those switched, and a question that nobody answers, are said to be so, after a moment in
@@ -227,7 +231,8 @@ class AblationView {
       : `A: ${off} off, ${kept.means[0].toFixed(2)} nats. ` +
         (rise === null
           ? ""
-          : `Now ${minus((rise >= 0.005 ? "+" : "") + (Math.abs(rise) < 0.005 ? "0.00" : rise.toFixed(2)))} against A.`);
+          : `Now ${minus((rise >= 0.005 ? "+" : "") + (Math.abs(rise) < 0.005 ? "0.00" : rise.toFixed(2)))} ` +
+            "against A.");
   }
 
   showSwitches() {

@@ -12,7 +12,8 @@ export function answerAblation(model, heads, unknown) {
     const before = model.get("_result");
     unknown(known ? "" : NOT_BEFORE);
     if (!known) return;
-    const top = Math.max(before.top, Math.ceil(Math.max(0, ...known.losses.filter((loss) => loss !== null)))); // never shrinks
+    // never shrinks
+    const top = Math.max(before.top, Math.ceil(Math.max(0, ...known.losses.filter((loss) => loss !== null))));
     model.set("_result", { ...before, ...known, off, top });
   };
   const each = () => {

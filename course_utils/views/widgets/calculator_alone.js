@@ -55,7 +55,8 @@ export function ownSizes(typed, { fields, largest }) {
   const outside = Object.keys(sizes).find((name) => !(sizes[name] > 0 && sizes[name] <= largest));
   if (outside)
     return wrong(
-      `${fields[outside]} is ${sizes[outside].toLocaleString("en-US", { maximumFractionDigits: 9 })}: give a number above 0, up to ${counted(largest)}`,
+      `${fields[outside]} is ${sizes[outside].toLocaleString("en-US", { maximumFractionDigits: 9 })}: give a ` +
+        `number above 0, up to ${counted(largest)}`,
     );
   return { sizes, problem: "" };
 }

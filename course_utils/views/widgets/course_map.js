@@ -123,8 +123,8 @@ function link(kind, name, path) {
   );
 }
 
-// On a page without a kernel: the page of a notebook, which is given by its path in the course. The host may say where it
-// is by `model.page(path)`; else the pages lie as the notebooks do, and the map among the lessons.
+// On a page without a kernel: the page of a notebook, which is given by its path in the course. The host may say where
+// it is by `model.page(path)`; else the pages lie as the notebooks do, and the map among the lessons.
 function toPage(model, kind, name, path) {
   const href = model.page?.(path) ?? `../${path.replace(/\.ipynb$/, ".html")}`;
   return make("a", "", { href, "aria-label": `${kind} of ${name}` }, kind);

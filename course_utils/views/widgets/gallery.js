@@ -4,7 +4,8 @@ import { clamp, keepKey, keepKeys, listen, make, makeRamp, makeRoot, makeScroll,
 import { headName, headTable, passes } from "../shared/heads.js";
 
 const HINT =
-  "Point at or tap a token, or a row of a map: every head shows that row. Tap a map to enlarge it. Enter on a token pins its row, Escape unpins.";
+  "Point at or tap a token, or a row of a map: every head shows that row. Tap a map to enlarge it. Enter on a " +
+  "token pins its row, Escape unpins.";
 const BAR = 24; // height of the bars under a map, in pixels
 
 const LATE = "Waiting for Python, which reads a text while the kernel runs: start it and run the cell.";
@@ -338,7 +339,10 @@ class GalleryMaps {
     if (i === null) return `Shown: the row of ${this.query(r)} in every head.`;
     let most = 0;
     for (let c = 1; c < this.n; c++) if (this.weight(i, r, c) > this.weight(i, r, most)) most = c;
-    return `${this.named(i)}: ${this.query(r)} attends most to key ${most} “${this.tokens[most]}”, ${this.number(i, r, most)}`;
+    return (
+      `${this.named(i)}: ${this.query(r)} attends most to key ${most} “${this.tokens[most]}”, ` +
+      `${this.number(i, r, most)}`
+    );
   }
 
   point(r, c, i) {

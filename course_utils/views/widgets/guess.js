@@ -186,8 +186,8 @@ function render(options) {
   return () => view.remove();
 }
 
-// Veils what the next cell below shows and the text after it, since the answer stands there, and what is to be tried with
-// it. `cover` says so on the veil. Returns what lifts the veil; null if there is none.
+// Veils what the next cell below shows and the text after it, since the answer stands there, and what is to be tried
+// with it. `cover` says so on the veil. Returns what lifts the veil; null if there is none.
 function veil(root, cover) {
   const own = root.closest(CELL);
   const tried = [];
@@ -211,8 +211,10 @@ function veil(root, cover) {
   if (!shows) return null;
   const over = [...tried, shows];
   for (let each = found.nextElementSibling; each && !each.matches(`section, ${CELL}`); each = each.nextElementSibling) {
-    const parts = [...(each.querySelector(".jp-RenderedMarkdown")?.children ?? [each])]; // JupyterLab has them in one cell
-    const end = parts.findIndex((part) => part.matches("h1, h2, h3") || tries(part)); // what a later widget asks for stays
+    // JupyterLab has them in one cell
+    const parts = [...(each.querySelector(".jp-RenderedMarkdown")?.children ?? [each])];
+    // what a later widget asks for stays
+    const end = parts.findIndex((part) => part.matches("h1, h2, h3") || tries(part));
     over.push(...(end < 0 ? [each] : parts.slice(0, end)));
     if (end >= 0) break;
   }
@@ -292,7 +294,8 @@ class NumberPart {
     this.slider.addEventListener("change", () => change([toValue(this.slider.value / 200)]));
     this.field.addEventListener("input", () => {
       const { value, said } = this.typed();
-      this.wrong.textContent = BEGUN.test(this.field.value.trim()) ? "" : said; // what may become a number is judged when it is complete
+      // what may become a number is judged when it is complete
+      this.wrong.textContent = BEGUN.test(this.field.value.trim()) ? "" : said;
       change([value], false);
     });
     this.field.addEventListener("change", () => {

@@ -6,7 +6,8 @@ import { shortText } from "../shared/number_text.js";
 import { answerExplorer, readingOf } from "./head_explorer_alone.js";
 
 const LATE =
-  "Waiting for Python, which loads the model at the first sentence. If nothing comes, start the kernel and run the cell.";
+  "Waiting for Python, which loads the model at the first sentence. If nothing comes, start the kernel and " +
+  "run the cell.";
 const NO_KERNEL =
   "A sentence of your own needs Python and the model: open this lesson in JupyterLab, by make lab, which brings both.";
 const LEAST = 5; // the least level that has an arrow

@@ -99,7 +99,8 @@ class HeatmapView {
 
   show() {
     const pinned = this.model.get("row") ?? null;
-    const shown = this.hover ?? (this.focused ? this.cursor[0] : (pinned ?? this.last)); // at first the last row, then the one looked at last
+    // at first the last row, then the one looked at last
+    const shown = this.hover ?? (this.focused ? this.cursor[0] : (pinned ?? this.last));
     this.last = shown;
     const at = this.hover !== null ? this.column : this.focused ? this.cursor[1] : null;
     this.grid.mark(shown, pinned, at);
@@ -209,7 +210,9 @@ class SidePanel {
     const top = this.heatmap.frame.largest.length / this.heatmap.n;
     if (this.pen) {
       const most = Math.max(1, this.heatmap.frame.levels[r * this.heatmap.m + this.heatmap.frame.largest[r * top]]);
-      this.scale.textContent = `all ${this.heatmap.m} keys; the tallest is ${this.heatmap.number(r, this.heatmap.frame.largest[r * top])}`;
+      this.scale.textContent =
+        `all ${this.heatmap.m} keys; the tallest is ` +
+        `${this.heatmap.number(r, this.heatmap.frame.largest[r * top])}`;
       this.pen.clearRect(0, 0, this.heatmap.m, 48);
       const { "--course-query": own, "--course-key": leaking } = this.heatmap.model.get("_palette");
       for (let c = 0; c < this.heatmap.m; c++) {
@@ -347,7 +350,8 @@ class CanvasGrid {
     this.pinBox.hidden = pinned === null;
     this.pinBox.style.transform = `translateY(${pinned * this.side}px)`;
     this.cellBox.hidden = !this.heatmap.focused;
-    this.cellBox.style.transform = `translate(${this.heatmap.cursor[1] * this.side}px, ${this.heatmap.cursor[0] * this.side}px)`;
+    this.cellBox.style.transform =
+      `translate(${this.heatmap.cursor[1] * this.side}px, ` + `${this.heatmap.cursor[0] * this.side}px)`;
     this.row.setAttribute("aria-rowindex", this.heatmap.cursor[0] + 1);
     this.row.setAttribute("aria-selected", this.heatmap.cursor[0] === pinned);
     this.cell.setAttribute("aria-colindex", this.heatmap.cursor[1] + 1);

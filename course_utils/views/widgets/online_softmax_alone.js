@@ -8,7 +8,8 @@ import { absorb, expBelow, NOTHING } from "../shared/running.js";
 export function answerOrder(model) {
   const follow = () => {
     const shown = arranged(model.get("_alone"), model.get("order"));
-    for (const name of ["_keys", "_ends", "_frames"]) model.set(name, shown[name]); // the frames last: with them the page follows
+    // the frames last: with them the page follows
+    for (const name of ["_keys", "_ends", "_frames"]) model.set(name, shown[name]);
   };
   return listen(model, { order: follow });
 }
@@ -111,7 +112,8 @@ function endsOf({ m, l, o }, scores, values) {
   const total = powers.reduce((sum, power) => sum + power, 0) || 1;
   const weights = powers.map((power) => power / total);
   const sums = l
-    ? `m = ${three(m)}, l = ${three(l)}; m + log l = ${three(m + Math.log(l))}, the log-sum-exp of the scores, in any order`
+    ? `m = ${three(m)}, l = ${three(l)}; m + log l = ${three(m + Math.log(l))}, the log-sum-exp of the scores, ` +
+      "in any order"
     : "Every key is masked: l is 0, and the weights and the output are 0 by convention.";
   const heads = values ? ["o / l", "softmax(scores) · values"] : ["e^(score − m) / l", "softmax(scores)"];
   const found = values ? o.map((part) => part / (l || 1)) : scores.map((score) => expBelow(score, m) / (l || 1));

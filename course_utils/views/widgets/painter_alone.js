@@ -91,7 +91,9 @@ export function toldVerdict(leak, mask, weights, queries, name) {
     ];
   }
   const [first, later] = [queries[leak.i], queries[leak.j]];
-  const told = `the output of ${first} ${Number.isFinite(leak.amount) ? "changes" : "becomes NaN or infinite"} when ${later} changes`;
+  const told =
+    `the output of ${first} ${Number.isFinite(leak.amount) ? "changes" : "becomes NaN or infinite"} when ` +
+    `${later} changes`;
   return mask[leak.i][leak.j]
     ? [
         `looks ahead: ${told}`,
@@ -105,7 +107,9 @@ export function emptyRows(mask, weights, queries) {
   const whose = empty.length === 1 ? "its weights" : "their weights";
   if (!empty.length) return "Every query may attend to at least one key.";
   const names = empty.map((row) => queries[row]);
-  const told = `${names.length > 2 ? `${names[0]}, ${names[1]} and ${names.length - 2} more` : names.join(" and ")} may attend to nothing`;
+  const told =
+    `${names.length > 2 ? `${names[0]}, ${names[1]} and ${names.length - 2} more` : names.join(" and ")} may ` +
+    "attend to nothing";
   if (!weights) return `${told}.`;
   const theirs = empty.flatMap((row) => weights[row]);
   const share = 1 / mask[0].length;

@@ -5,7 +5,8 @@ import { answerPractice } from "./practice_alone.js";
 
 const NOTHING = "All fields are empty. Write a value into one of them, then check.";
 
-// A text whose matrices, such as [2  0; −1  2], are grids; its brackets and semicolons are there for those who copy or listen.
+// A text whose matrices, such as [2  0; −1  2], are grids; its brackets and semicolons are there for those who copy or
+// listen.
 function withGrids(text) {
   return text.split(/(\[[^\]]*;[^\]]*\])/).flatMap((part, i) => (i % 2 ? [gridOf(part)] : typeset(part)));
 }

@@ -30,8 +30,8 @@ export function answerPractice(model) {
   return listen(model, { number: pose, entries: judge, _another: another });
 }
 
-// As `judge` of practice/problem.py, as far as what was computed before goes. A value may come in several ways: from full
-// precision and from steps rounded to two decimals; with a slip at a step, `then` are the right values after it.
+// As `judge` of practice/problem.py, as far as what was computed before goes. A value may come in several ways: from
+// full precision and from steps rounded to two decimals; with a slip at a step, `then` are the right values after it.
 export function judgeSteps(steps, entries) {
   let astray = false;
   const after = {};
@@ -70,7 +70,8 @@ export function judgeSteps(steps, entries) {
     : done === steps.length
       ? "All steps are right."
       : done
-        ? `${done} of ${steps.length} steps are right${empty ? `; ${empty} ${empty === 1 ? "field is" : "fields are"} empty` : ""}.`
+        ? `${done} of ${steps.length} steps are ` +
+          `right${empty ? `; ${empty} ${empty === 1 ? "field is" : "fields are"} empty` : ""}.`
         : "";
   return { judged, summary };
 }
@@ -97,7 +98,8 @@ function shaped({ name, dims, shape }, rows) {
   throw new Error(`${name}: ${said} here, ${shape} asked for`);
 }
 
-// As `read_entry` of practice/reading.py: rows parted by semicolons, numbers by spaces or commas, small sums for a number.
+// As `read_entry` of practice/reading.py: rows parted by semicolons, numbers by spaces or commas, small sums for a
+// number.
 export function readEntry(text) {
   let plain = text
     .trim()

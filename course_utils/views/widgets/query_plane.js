@@ -31,7 +31,8 @@ class QueryPlaneView {
     this.uid = newId("course-plane");
     this.root = makeRoot(model, "course-bars course-plane", { role: "group", "aria-label": "a query among keys" });
     this.longest = Math.max(...this.keys.map((key) => Math.hypot(...key)));
-    this.largest = (this.longest * this.reach) / Math.SQRT2 || 1; // fills a bar: the score of the longest key, at the plane's edge
+    // fills a bar: the score of the longest key, at the plane's edge
+    this.largest = (this.longest * this.reach) / Math.SQRT2 || 1;
     this.angle = 0; // of the query; a query of length 0 keeps the last one
     this.digits = Math.min(100, 12 - Math.floor(Math.log10(this.reach)));
 
@@ -237,7 +238,8 @@ class QueryPlaneView {
   }
 
   bindKeys() {
-    this.handle.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false }); // or the page scrolls
+    // or the page scrolls
+    this.handle.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
     this.handle.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
       const by = this.queries.step * (event.shiftKey ? 5 : 1);
@@ -379,7 +381,10 @@ class QueryPlaneView {
     const name = this.names[top];
     const share = weights[top];
     if (!size)
-      return "A query of length 0 asks for nothing: all scores are 0, all weights alike, and the output is the mean of the values.";
+      return (
+        "A query of length 0 asks for nothing: all scores are 0, all weights alike, and the output is the mean " +
+        "of the values."
+      );
     if (share >= 0.95) return `Nearly all the weight is on “${name}”: the output sits on its value.`;
     if (Math.max(...weights) - Math.min(...weights) < 0.05)
       return "The weights are nearly alike: the output lies near the mean of the values.";
@@ -388,7 +393,8 @@ class QueryPlaneView {
     );
     if (share - weights[next] < 0.05)
       return `“${name}” and “${this.names[next]}” share the lead: the output is drawn to both of their values.`;
-    return `“${name}” has most, ${share.toFixed(2)}: the output leans towards its value and is held back by the others.`;
+    const most = `“${name}” has most, ${share.toFixed(2)}`;
+    return `${most}: the output leans towards its value and is held back by the others.`;
   }
 
   // What their function said stays, faint, until it answers for this query; where no answer comes, that is said.

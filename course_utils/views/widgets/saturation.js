@@ -1,4 +1,5 @@
-// Draws what saturation.py drew by lot: it sends scores for every d_k, this does the softmax, so dragging needs no kernel.
+// Draws what saturation.py drew by lot: it sends scores for every d_k, this does the softmax, so dragging needs no
+// kernel.
 
 import { barsReadouts, barsSlider, entropy, jacobianTrace, keepSliderKeys, softmax } from "../shared/bars.js";
 import { listen, make, makeRoot, makeSet, minus } from "../shared/dom.js";
@@ -164,7 +165,9 @@ class SaturationView {
     );
     this.showMeasures(m, step, size, weights, largest);
     const [low, high] = [Math.min(...scores), Math.max(...scores)].map((score) => minus(score.toFixed(1)));
-    this.told.textContent = `The scores run from ${low} to ${high}. Key ${largest + 1} gets ${weights[largest].toFixed(2)} of the weight.`;
+    this.told.textContent =
+      `The scores run from ${low} to ${high}. Key ${largest + 1} gets ${weights[largest].toFixed(2)} of the ` +
+      "weight.";
   }
 
   // The measures of this draw, and their means with and without the scale, in numbers and as curves.

@@ -246,7 +246,8 @@ class SpeculativeView {
         { size: 1 - bound, text: "rejected", kind: "no" },
       ].filter(({ size }) => size > 0);
       this.scale.show(
-        `coin u = ${shortText(coin.u)}, kept below p/q = ${shortText(this.p[coin.token])} / ${shortText(this.q[coin.token])} = ${shortText(coin.ratio)}`,
+        `coin u = ${shortText(coin.u)}, kept below p/q = ${shortText(this.p[coin.token])} / ` +
+          `${shortText(this.q[coin.token])} = ${shortText(coin.ratio)}`,
         this.tells[step],
         parts,
         coin.u,

@@ -75,9 +75,13 @@ export function toldOf(round, words) {
     const lost = gamma - i - 1;
     if (ratio >= 1) return `${start}which is at least 1: always kept, and the coin ${shortText(u)} is not needed.`;
     if (kept) return `${start}and the coin ${shortText(u)} is below it: kept.`;
-    return `${start}and the coin ${shortText(u)} is not below it: rejected.${["", " The one after it is dropped."][lost] ?? ` The ${lost} after it are dropped.`}`;
+    return (
+      `${start}and the coin ${shortText(u)} is not below it: ` +
+      `rejected.${["", " The one after it is dropped."][lost] ?? ` The ${lost} after it are dropped.`}`
+    );
   });
-  const end = `the coin ${shortText(last_coin)} draws ${named(tokens.at(-1))}. This round gives ${many(tokens.length)}.`;
+  const end =
+    `the coin ${shortText(last_coin)} draws ${named(tokens.at(-1))}. ` + `This round gives ${many(tokens.length)}.`;
   return [
     `The draft model drew ${many(gamma)} from q: ${drafted.map(named).join(", ")}.`,
     ...looked,

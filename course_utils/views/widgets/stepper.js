@@ -1,5 +1,5 @@
-// Plays the stages of attention that stepper_story.js tells, and lets the given numbers be changed. A step fills a cell or a
-// row of what a stage makes; the trait `stage` follows it.
+// Plays the stages of attention that stepper_story.js tells, and lets the given numbers be changed. A step fills a cell
+// or a row of what a stage makes; the trait `stage` follows it.
 
 import {
   keepKey,
@@ -21,7 +21,8 @@ import { flyInto, settle, slideFrom } from "./stepper_motion.js";
 import { tellStory } from "./stepper_story.js";
 
 const HINT =
-  "Play it, or step by the arrow keys. Click or tap a number, or choose it by Enter, to see the arithmetic that made it.";
+  "Play it, or step by the arrow keys. Click or tap a number, or choose it by Enter, to see the arithmetic " +
+  "that made it.";
 const SOME = 4; // numbers of a row whose arithmetic is told
 const STEP = 0.5; // what − and + add
 const WAIT = 1500; // milliseconds to wait for an answer from Python

@@ -17,7 +17,8 @@ export function flyInto(root, sources, targets) {
   for (const source of sources) {
     const { left, top, width, height } = source.getBoundingClientRect();
     const copy = make("div", "course-stepper-copy", { "aria-hidden": "true" }, source.textContent);
-    copy.style.cssText = `left: ${left - frame.left}px; top: ${top - frame.top}px; width: ${width}px; height: ${height}px`;
+    copy.style.cssText =
+      `left: ${left - frame.left}px; top: ${top - frame.top}px; ` + `width: ${width}px; height: ${height}px`;
     root.append(copy);
     const there = `translate(${x - left - width / 2}px, ${y - top - height / 2}px)`;
     copy.animate(

@@ -1,6 +1,7 @@
 // What stepper_story.py tells, computed on the page, so that a changed number is followed without a kernel: the stages
-// of attention, their matrices, and for each cell the arithmetic that made it. A test sees to it that both say the same.
-// The `fills` of a stage are what its steps bring: [matrix, row], [matrix, row, column], or null for all that is given.
+// of attention, their matrices, and for each cell the arithmetic that made it. A test sees to it that both say the
+// same. The `fills` of a stage are what its steps bring: [matrix, row], [matrix, row, column], or null for all that is
+// given.
 
 import { inBrackets, numberText, sevenDigits } from "../shared/number_text.js";
 
@@ -89,7 +90,8 @@ function givenMatrices(given, { tokens, key_tokens }, { q, k, v }) {
   return [...first, ...projected, turned];
 }
 
-// From the scores to the output. shown: the weights and the output to show, which somebody's function may have returned.
+// From the scores to the output. shown: the weights and the output to show, which somebody's function may have
+// returned.
 function madeMatrices({ tokens, key_tokens, mask }, steps, shown) {
   const { q, k, v, d_k, scores, scaled, masked, weights, output, before } = steps;
   const made = [
@@ -156,7 +158,8 @@ const projections = (given, stage) => [
 
 // ---- each of these gives, for a cell, the lines that explain it and the parts of other matrices that it came from
 const dot = (a, b, result) =>
-  `${a.map((x, i) => `${inBrackets(numberText(x))}·${inBrackets(numberText(b[i]))}`).join(" + ")} = ${numberText(result)}`;
+  `${a.map((x, i) => `${inBrackets(numberText(x))}·${inBrackets(numberText(b[i]))}`).join(" + ")} = ` +
+  `${numberText(result)}`;
 const column = (matrix, c) => matrix.map((row) => row[c]);
 
 const isGiven = (name, values, rows) => (r, c) => {
@@ -220,7 +223,9 @@ const isSoftmax = (before, logits, weights, shown) => (r, c) => {
   const exponents = row.map((x) => inBrackets(numberText(x - shift)));
   const below = exponents.map((exponent) => `e^${exponent}`).join(" + ");
   const sum = powers.reduce((a, b) => a + b, 0);
-  const sums = `e^${exponents[c]} / (${below}) = ${numberText(powers[c])} / ${numberText(sum)} = ${numberText(weights[r][c])}`;
+  const sums =
+    `e^${exponents[c]} / (${below}) = ${numberText(powers[c])} / ${numberText(sum)} = ` +
+    `${numberText(weights[r][c])}`;
   const note = shift
     ? `, with its largest number, ${numberText(largest)}, taken off first so that no power overflows`
     : "";

@@ -16,7 +16,8 @@ const COLUMNS = [
 const NOTE =
   "Drag the temperature down, then up, or type other scores. The upright mark on each bar is the weight at " +
   "temperature 1; effective keys are e^H, as many keys of equal weight as have this entropy.";
-const DOUBLING = 16; // positions of the slider from one temperature to its double, so that 2, 4, 8, … are among its stops
+// positions of the slider from one temperature to its double, so that 2, 4, 8, … are among its stops
+const DOUBLING = 16;
 const DECADES = [0.01, 0.1, 1, 10, 100]; // so are these
 
 class TemperatureView {

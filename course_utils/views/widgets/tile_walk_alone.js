@@ -1,4 +1,5 @@
-// Stands in for tile_walk.py on a page without a kernel: the walk through tiles of other sizes, or with the causal mask.
+// Stands in for tile_walk.py on a page without a kernel: the walk through tiles of other sizes, or with the causal
+// mask.
 
 import { listen } from "../shared/dom.js";
 

@@ -9,7 +9,9 @@ const ROLES = ["query", "key", "value", "", "", "output"]; // colours of the par
 const HEADS = ["query", "m", "new m", "factor", "l", "new l", "o", "o · factor", "new o"];
 const NOTES = {
   load: "Press a query in the table to see its numbers.",
-  tile: "The factor is e^(m − new m). It multiplies l and o; then the powers e^(score − new m) are added to l, and those times the values to o.",
+  tile:
+    "The factor is e^(m − new m). It multiplies l and o; then the powers e^(score − new m) are added to l, and " +
+    "those times the values to o.",
   store: "One division a row, at the end of its block. Only the output and m + log l go back to slow memory.",
 };
 const inBytes = (count) => `${count.toLocaleString("en-US")} bytes`;
@@ -173,7 +175,8 @@ class TileWalkerView {
       node.append(head, track, detail);
       return (moved, most) => {
         head.textContent = `${name}: ${inBytes(moved.read + moved.written)}`;
-        detail.textContent = `${moved.read.toLocaleString("en-US")} loaded + ${moved.written.toLocaleString("en-US")} stored`;
+        detail.textContent =
+          `${moved.read.toLocaleString("en-US")} loaded + ` + `${moved.written.toLocaleString("en-US")} stored`;
         read.style.width = `${(100 * moved.read) / most}%`;
         written.style.width = `${(100 * moved.written) / most}%`;
       };
@@ -518,7 +521,8 @@ class TileMap {
     this.output([0, frame.stored]);
     this.node.setAttribute(
       "aria-label",
-      `${this.walker.n} queries by ${this.walker.m} keys: ${frame.done} of ${this.walker.walk.tiles.length} tiles done` +
+      `${this.walker.n} queries by ${this.walker.m} keys: ${frame.done} of ${this.walker.walk.tiles.length} ` +
+        "tiles done" +
         `${this.walker.walk.skipped.length ? ", those above the diagonal skipped" : ""}`,
     );
   }

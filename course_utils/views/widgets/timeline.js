@@ -1,5 +1,5 @@
-// Shows the steps that timeline_run.py walked through, one column each. Other settings are scheduled by Python, or without
-// a kernel by timeline_alone.js.
+// Shows the steps that timeline_run.py walked through, one column each. Other settings are scheduled by Python, or
+// without a kernel by timeline_alone.js.
 
 import { clamp, keepKey, listen, make, makeRoot, makeScroll, newId } from "../shared/dom.js";
 import { fixedText } from "../shared/number_text.js";
@@ -193,7 +193,10 @@ class TimelineView {
       .filter(([, names]) => names)
       .map(([text, names]) => `${text} ${names}`)
       .join("; ");
-    return `Step ${step}: ${said || "nobody is there"}. ${used} of ${several(budget, "token")} and ${held} of ${several(blocks, "block")} are used.`;
+    return (
+      `Step ${step}: ${said || "nobody is there"}. ${used} of ${several(budget, "token")} and ${held} of ` +
+      `${several(blocks, "block")} are used.`
+    );
   }
 
   tell() {
@@ -365,7 +368,8 @@ class StepGrid {
         const [did, count, got] = each.cells[row - 2];
         cell.dataset.did = seen ? did : "ahead";
         cell.dataset.got = seen && got;
-        const again = did === "finished" && this.timeline.walk.steps[column - 1].cells[row - 2][0] === "finished"; // is marked once
+        // is marked once
+        const again = did === "finished" && this.timeline.walk.steps[column - 1].cells[row - 2][0] === "finished";
         cell.textContent = seen && did && !again ? SIGNS[did](count) : "";
       }),
     );
@@ -413,7 +417,8 @@ function makeLegend() {
       "span",
       "course-timeline-hint",
       {},
-      "Point at or tap a cell, or go to it with arrow keys, to read why. Beside a name: tokens of the prompt + tokens to write.",
+      "Point at or tap a cell, or go to it with arrow keys, to read why. Beside a name: tokens of the prompt " +
+        "+ tokens to write.",
     ),
   );
   return legend;

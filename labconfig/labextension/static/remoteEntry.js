@@ -1,11 +1,11 @@
 // Pictures in outputs get the alt text that their output's metadata holds, where this course and IPython's Image(alt=…)
-// put it, and the caption that this course puts there. The picture of a widget whose cell has not run says what it is. JupyterLab (4.6.6) reads a picture's width and height there, and passes the alt text over.
-// The first notebook of a day that is opened in a page gets its table of contents beside it, where the window is wide enough.
-// A notebook is not marked as changed because JupyterLab writes into it which Python its kernel is. And a widget has the
-// time to load that a busy machine takes: after two seconds anywidget (0.11.0) would no longer let it hear the kernel.
-//
-// Written by hand, not built. JupyterLab asks each extension for this container of webpack's module federation:
-// `init` hands over the modules that extensions share, by name and version, `get` promises a module's factory.
+// put it, and the caption that this course puts there. The picture of a widget whose cell has not run says what it is.
+// JupyterLab (4.6.6) reads a picture's width and height there, and passes the alt text over. The first notebook of a
+// day that is opened in a page gets its table of contents beside it, where the window is wide enough. A notebook is not
+// marked as changed because JupyterLab writes into it which Python its kernel is. And a widget has the time to load
+// that a busy machine takes: after two seconds anywidget (0.11.0) would no longer let it hear the kernel.  Written by
+// hand, not built. JupyterLab asks each extension for this container of webpack's module federation: `init` hands over
+// the modules that extensions share, by name and version, `get` promises a module's factory.
 
 {
   let shared;
