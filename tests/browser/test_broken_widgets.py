@@ -34,7 +34,9 @@ def test_a_syntax_error_is_noticed(lab):
 
 
 def test_a_throw_in_render_is_noticed(lab):
-    with broken(lab, "read();\n  const grid", "throw new Error('broken on purpose');\n  const grid") as notebook:
+    with broken(
+        lab, "this.read();\n    this.grid = ", "throw new Error('broken on purpose');\n    this.grid = "
+    ) as notebook:
         check_says_and_draws_nothing(notebook, "broken on purpose", "broken on purpose")
 
 
@@ -55,7 +57,7 @@ def test_a_handler_removed_is_noticed(lab, handler, check, missed):
 
 
 def test_a_pin_that_never_reaches_python_is_noticed(lab):
-    with broken(lab, "model.save_changes()", "0") as notebook:
+    with broken(lab, "this.model.save_changes()", "0") as notebook:
         notebook.find(".course-heatmap [role=grid]").wait_for()
         for check in (check_enter_pins, check_click_pins):
             with pytest.raises(AssertionError, match="pins"):
@@ -63,9 +65,8 @@ def test_a_pin_that_never_reaches_python_is_noticed(lab):
 
 
 def test_an_outside_request_is_noticed(lab):
-    with broken(
-        lab, "read();\n  const grid", "fetch('https://example.org/x').catch(() => 0); read();\n  const grid"
-    ) as notebook:
+    asking = "fetch('https://example.org/x').catch(() => 0);\n    this.read();\n    this.grid = "
+    with broken(lab, "this.read();\n    this.grid = ", asking) as notebook:
         notebook.wait(lambda: lab.outside, "the request is seen")
         with pytest.raises(AssertionError, match="example"):
             notebook.check_clean()
