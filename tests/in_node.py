@@ -14,11 +14,11 @@ DRIVER = Path(__file__).with_suffix(".mjs")
 
 
 def in_node(module: str, name: str, calls: list[list[Any]]) -> list[Any]:
-    """What the function of a module of `widgets` or `shared` returns for each list of arguments.
+    """What the function of a module of `widgets`, of `shared` or of the tests returns for each list of arguments.
 
     Where it throws, that is {"error": its message}.
     """
-    path = next(folder / module for folder in (WIDGETS, SHARED) if (folder / module).exists())
+    path = next(folder / module for folder in (WIDGETS, SHARED, DRIVER.parent) if (folder / module).exists())
     asked = {"module": str(path), "name": name, "calls": _plain(calls)}
     ended = subprocess.run(
         [node_program(), str(DRIVER)], input=json.dumps(asked), capture_output=True, text=True, encoding="utf-8"

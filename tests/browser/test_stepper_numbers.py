@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+from as_page import on_page
+from in_node import in_node
+from needs import NODE
 
 from course_utils.attention import arrays
 from course_utils.views import AttentionStepper
+
+pytestmark = NODE
 
 SET_UP = """
 import numpy as np
@@ -45,10 +50,23 @@ def on_screen(stepper):
 
 
 def in_python(widget):
+    """What Python knows of each cell, with the arithmetic that JavaScript tells of it."""
+    shape = {
+        name: (range(len(matrix["rows"])), range(len(matrix["columns"]))) for name, matrix in widget._matrices.items()
+    }
+    cells = [(name, r, c) for name, (rows, columns) in shape.items() for r in rows for c in columns]
+    sent = on_page(widget)
+    answers = in_node(
+        "stepper_in_node.mjs", "explained", [[sent.numbers, sent.labels, sent.theirs, cell] for cell in cells]
+    )
+    lines = {cell: answer[0] for cell, answer in zip(cells, answers, strict=True)}
+
     def matrix(name):
-        stored = widget._matrices[name]
-        return [name, [[[*cell] for cell in zip(*rows, strict=True)] for rows in
-                       zip(stored["text"], stored["why"], stored["differs"], strict=True)]]  # fmt: skip
+        stored, (rows, columns) = widget._matrices[name], shape[name]
+        return [
+            name,
+            [[[stored["text"][r][c], lines[name, r, c], stored["differs"][r][c]] for c in columns] for r in rows],
+        ]
 
     return [
         [stage["formula"], [matrix(item["matrix"]) for item in stage["line"] if "matrix" in item]]

@@ -24,6 +24,7 @@ from course_utils.guesses import Asked, Kept, brief, in_a_line, judge, summed_up
 from course_utils.practice import KINDS, problem, read_entry
 from course_utils.serving.traffic import Request
 from course_utils.views import (
+    AttentionStepper,
     DecodeStepper,
     HeadAblation,
     MaskPainter,
@@ -509,3 +510,32 @@ def test_a_page_hands_out_blocks_as_the_pool_does():
     assert in_node("page_table.js", "pagesOf", calls) == expected
     said = " ".join(each["told"] for each in expected)
     assert "copy on write" in said and "no block is free" in said and "stays" in said
+
+
+def drawn(seed, rows, columns, size=1.0):
+    return (size * np.random.default_rng(seed).normal(size=(rows, columns))).round(2)
+
+
+@pytest.mark.parametrize("mask", [None, np.tri(4), [[0, 0, 0, 0], *np.tri(4)[1:]]], ids=["free", "causal", "empty row"])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("attention", [None, finite_fill], ids=["arithmetic", "theirs"])
+def test_the_stages_of_attention_are_the_same(attention, size, mask):
+    """Names, formulas, shapes, numbers, shades and what differs, of each matrix of each stage."""
+    w = [drawn(seed, 3, 2, size) for seed in (1, 2, 3)]
+    widget = AttentionStepper(torch.tensor(drawn(0, 4, 3)), *w, list("abcd"), mask=mask, attention=attention)
+    sent = on_page(widget)
+    (stages,) = in_node("stepper_in_node.mjs", "told", [[sent.numbers, sent.labels, sent.theirs]])
+    shown = ("name", "shape", "role", "rows", "columns", "text", "differs", "levels")
+    assert stages == [
+        {
+            "name": stage["name"],
+            "formula": stage["formula"],
+            "steps": stage["steps"],
+            "matrices": [
+                {name: widget._matrices[item["matrix"]][name] for name in shown}
+                for item in stage["line"]
+                if "matrix" in item
+            ],
+        }
+        for stage in widget._stages
+    ]

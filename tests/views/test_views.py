@@ -14,6 +14,8 @@ import pytest
 import torch
 from as_page import on_page, send
 from browser.alone_pages import ALONE
+from in_node import in_node
+from needs import NODE
 
 from course_utils import views
 from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz, palette
@@ -293,45 +295,61 @@ class TestHeatmap:
             assert on_page(AttentionHeatmap(np.eye(n), range(n))).layout["canvas"] is canvas
 
 
+def arithmetic(widget, *cell):
+    """The lines of arithmetic that the page tells of a cell, and the parts of other matrices that it comes from."""
+    sent = on_page(widget)
+    return in_node("stepper_in_node.mjs", "explained", [[sent.numbers, sent.labels, sent.theirs, cell]])[0]
+
+
+def explained(widget, *cell):
+    return arithmetic(widget, *cell)[0]
+
+
 class TestStepper:
+    @NODE
     def test_the_worked_example_by_arithmetic(self):
         shown = stepper()
         assert shown.stage_names == ["Q, K, V", "scores", "scaled", "weights", "output"]
-        assert shown.explain("scores", 2, 2)[1] == "1·1 + 1·1 = 2"
-        assert shown.explain("scaled", 0, 0)[1] == "1 / √2 = 1 / 1.4142 = 0.7071"
-        assert shown.explain("weights", 2, 2)[1].endswith("4.1133 / 8.1695 = 0.5035")
-        assert shown.explain("output", 0, 0)[1] == "0.4011·1 + 0.1978·0 + 0.4011·0 = 0.4011"
+        assert explained(shown, "scores", 2, 2)[1] == "1·1 + 1·1 = 2"
+        assert explained(shown, "scaled", 0, 0)[1] == "1 / √2 = 1 / 1.4142 = 0.7071"
+        assert explained(shown, "weights", 2, 2)[1].endswith("4.1133 / 8.1695 = 0.5035")
+        assert explained(shown, "output", 0, 0)[1] == "0.4011·1 + 0.1978·0 + 0.4011·0 = 0.4011"
 
+    @NODE
     def test_the_sources_of_a_score_are_a_row_of_q_and_a_column_of_k_transposed(self):
-        assert stepper()._matrices["scores"]["lit"][2][1] == [["Q", "row", 2], ["Kᵀ", "column", 1]]
+        assert arithmetic(stepper(), "scores", 2, 1)[1] == [["Q", "row", 2], ["Kᵀ", "column", 1]]
 
+    @NODE
     def test_from_x_there_are_projections_and_with_a_mask_there_is_a_masked_stage(self):
         eye = np.eye(2)
         shown = AttentionStepper(torch.tensor(Q), eye, eye, eye, TOKENS, mask=np.tri(3, dtype=bool))
         assert shown.stage_names == ["X", "Q, K, V", "scores", "scaled", "masked", "weights", "output"]
-        assert shown.explain("Q", 2, 0)[1] == "1·1 + 1·0 = 1"
+        assert explained(shown, "Q", 2, 0)[1] == "1·1 + 1·0 = 1"
         assert shown._matrices["masked"]["text"][0] == ["0.7071", "−∞", "−∞"]
 
+    @NODE
     def test_a_fully_masked_row_gives_zeros(self):
         shown = stepper(mask=[[0, 0, 0], [1, 1, 1], [1, 1, 1]])
         assert shown._matrices["weights"]["text"][0] == ["0", "0", "0"]
         assert shown._matrices["output"]["text"][0] == ["0", "0"]
-        assert "every key is masked" in shown.explain("weights", 0, 1)[2]
+        assert "every key is masked" in explained(shown, "weights", 0, 1)[2]
 
+    @NODE
     def test_large_scores_are_shifted_and_nothing_overflows(self):
         shown = AttentionStepper.from_qkv([[1000.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"])
         assert shown._matrices["weights"]["text"] == [["1", "0"]]
-        assert "taken off first" in shown.explain("weights", 0, 0)[2]
+        assert "taken off first" in explained(shown, "weights", 0, 0)[2]
 
     @pytest.mark.parametrize("mask", [None, np.tri(3, dtype=bool)])
     def test_a_right_function_is_not_marked(self, mask):
         shown = stepper(attention=right_attention, mask=mask)
         assert not shown.problem and "!" not in shown.as_text()
 
+    @NODE
     def test_a_wrong_function_is_shown_marked_and_explained(self):
         shown = stepper(attention=softmax_over_queries)
         assert shown._matrices["weights"]["text"][2][0] == "0.4011"
-        assert shown.explain("weights", 2, 0)[-1] == "your function gives 0.4011; the arithmetic gives 0.2483"
+        assert explained(shown, "weights", 2, 0)[-1] == "your function gives 0.4011; the arithmetic gives 0.2483"
         assert "! where your function differs" in shown.as_text()
 
     @pytest.mark.parametrize("like", [list, np.array, lambda matrix: torch.tensor(matrix, dtype=torch.float64)])
@@ -400,6 +418,7 @@ class TestStepper:
         small = AttentionStepper.from_qkv([[1.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"])
         assert small.cell == ("weights", 0, 1)
 
+    @NODE
     def test_a_changed_number_is_followed_by_everything_and_taken_back(self):
         eye = np.eye(2)
         changed = [[1, 0], [0, 1], [3, 1]]
@@ -407,11 +426,12 @@ class TestStepper:
         before = shown.as_text()
         shown.edit("X", 2, 0, 3)
         assert shown.as_text() == AttentionStepper(changed, eye, eye, eye, TOKENS, mask=np.tri(3)).as_text()
-        assert shown.explain("Q", 2, 0)[1] == "3·1 + 1·0 = 3"
+        assert explained(shown, "Q", 2, 0)[1] == "3·1 + 1·0 = 3"
         assert on_page(shown).theirs["numbers"]["X"] == changed and "!" not in shown.as_text()
         shown.reset()
         assert shown.as_text() == before
 
+    @NODE
     def test_the_page_changes_numbers_and_what_a_function_prints_then_is_not_shown(self, capsys):
         def loud(q, k, v):
             print("here")
@@ -420,7 +440,7 @@ class TestStepper:
         shown = stepper(attention=loud)
         send(shown, numbers={"Q": Q, "K": [[9, 0], *K[1:]], "V": V})
         assert shown._matrices["K"]["text"][0] == ["9", "0"] and capsys.readouterr().out == ""
-        assert "your function gives" in shown.explain("weights", 2, 0)[-1]
+        assert "your function gives" in explained(shown, "weights", 2, 0)[-1]
 
     def test_a_function_that_fails_on_new_numbers_is_reported_and_forgiven(self):
         def choosy(q, k, v):

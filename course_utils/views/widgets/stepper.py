@@ -229,10 +229,6 @@ class AttentionStepper(CourseWidget):
         """The step at which a stage is complete; −1 before the first."""
         return sum(each["steps"] for each in self._stages[: stage + 1]) - 1
 
-    def explain(self, matrix: str, row: int, column: int) -> Any:
-        """Return the arithmetic behind a cell, as lines of text."""
-        return list(self._matrices[matrix]["why"][row][column])
-
     def as_text(self) -> str:
         lines = [f"attention, stage by stage: {' → '.join(self.stage_names)}"]
         if self.problem:

@@ -1,7 +1,7 @@
-// What stepper_story.py tells, computed on the page, so that a changed number is followed without a kernel: the stages
-// of attention, their matrices, and for each cell the arithmetic that made it. A test sees to it that both say the
-// same. The `fills` of a stage are what its steps bring: [matrix, row], [matrix, row, column], or null for all that is
-// given.
+// The stages of attention and their matrices, computed on the page, so that a changed number is followed without a
+// kernel, and for each cell the arithmetic that made it. stepper_story.py has the stages too, for text and picture; a
+// test sees to it that they agree. The `fills` of a stage are what its steps bring: [matrix, row], [matrix, row,
+// column], or null for all that is given.
 
 import { inBrackets, numberText, sevenDigits } from "../shared/number_text.js";
 

@@ -1,4 +1,8 @@
-"""What the stepper tells: the stages of attention, their matrices, and for each cell the arithmetic that made it."""
+"""What the stepper tells: the stages of attention and their matrices.
+
+Its text and its picture show them, and what a learner's function returns goes into them. The page computes them anew,
+since it has no kernel everywhere, and tells of each cell the arithmetic that made it: stepper_story.js.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from course_utils.views.shared.call_student_code import call_attention
-from course_utils.views.shared.number_text import bracketed, number
+from course_utils.views.shared.number_text import number
 
 
 class Story(NamedTuple):
@@ -50,37 +54,31 @@ def tell_story(
 
     matrices = {}
 
-    def add(name, values, rows, columns, why, role="", text=None, shade=False, expected=None):
-        matrices[name] = _matrix(name, values, rows, columns, why, role, text, shade, expected)
+    def add(name, values, rows, columns, role="", text=None, shade=False, expected=None):
+        matrices[name] = _matrix(name, values, rows, columns, role, text, shade, expected)
 
     # what was given: X and the three W, or nothing, if Q, K and V were given themselves
     for name, values in given.items():
         rows = tokens if name == "X" else [str(row) for row in range(len(values))]
-        add(name, values, rows, features(values), _explain_given(name, values, rows))
-    # queries, keys and values, each explained as a product or as given
+        add(name, values, rows, features(values))
+    # queries, keys and values
     for name, values, rows, role in (
         ("Q", q, tokens, "query"),
         ("K", k, key_tokens, "key"),
         ("V", v, key_tokens, "value"),
     ):
-        if given:
-            why = _explain_product(name, "X", given["X"], f"W_{name}", given[f"W_{name}"], values)
-        else:
-            why = _explain_given(name, values, rows)
-        add(name, values, rows, features(values), why, role)
+        add(name, values, rows, features(values), role)
     # the scores, and what scale and mask make of them
-    add("Kᵀ", k.T, features(k), key_tokens, _explain_transpose(k), "key")
-    add("scores", scores, tokens, key_tokens, _explain_product("scores", "Q", q, "Kᵀ", k.T, scores))
-    add("scaled", scaled, tokens, key_tokens, _explain_scaling(scores, scaled, d_k))
+    add("Kᵀ", k.T, features(k), key_tokens, "key")
+    add("scores", scores, tokens, key_tokens)
+    add("scaled", scaled, tokens, key_tokens)
     if mask is not None:
         text = [["✓" if may else "✗" for may in row] for row in mask]
-        add("mask", mask, tokens, key_tokens, _explain_mask(mask, tokens, key_tokens), text=text)
-        add("masked", masked, tokens, key_tokens, _explain_masked(scaled, mask))
+        add("mask", mask, tokens, key_tokens, text=text)
+        add("masked", masked, tokens, key_tokens)
     # weights and output, marked in each cell where theirs differs from the arithmetic
-    why = _explain_softmax(before, masked, weights, displayed_weights)
-    add("weights", displayed_weights, tokens, key_tokens, why, shade=True, expected=weights)
-    why = _explain_output(displayed_weights, v, displayed_output, weights @ v)
-    add("output", displayed_output, tokens, features(v), why, "output", expected=weights @ v)
+    add("weights", displayed_weights, tokens, key_tokens, shade=True, expected=weights)
+    add("output", displayed_output, tokens, features(v), "output", expected=weights @ v)
 
     whose = "" if theirs is None else ", from your function"
     return Story(_stages(matrices, given, d_k, before, whose), matrices, problem, theirs)
@@ -124,7 +122,7 @@ def _stages(matrices: dict[str, dict], given: Any, d_k: int, before: str, whose:
     return stages
 
 
-def _matrix(name, values, rows, columns, why, role, text, shade, expected):
+def _matrix(name, values, rows, columns, role, text, shade, expected):
     text = text or [[number(value) for value in row] for row in values]
     n, m = np.shape(values)
     differs = np.zeros((n, m), bool) if expected is None else ~np.isclose(values, expected, rtol=1e-4, atol=1e-5)
@@ -136,127 +134,9 @@ def _matrix(name, values, rows, columns, why, role, text, shade, expected):
         "rows": list(rows),
         "columns": list(columns),
         "text": text,
-        "why": [[why(r, c)[0] for c in range(m)] for r in range(n)],
-        "lit": [[why(r, c)[1] for c in range(m)] for r in range(n)],
         "differs": differs.tolist(),
         "levels": levels,
     }
-
-
-def _explain_given(name, values, rows):
-    def why(r, c):
-        whose = f"number {c} of “{rows[r]}”" if name in ("X", "Q", "K", "V") else "a number that training would find"
-        return [f"{name}[{r}, {c}] = {number(values[r, c])}", f"given: {whose}"], []
-
-    return why
-
-
-def _explain_transpose(k):
-    def why(r, c):
-        return [f"Kᵀ[{r}, {c}] = {number(k[c, r])}", f"the transpose: Kᵀ[{r}, {c}] is K[{c}, {r}]"], [
-            ["K", "cell", c, r]
-        ]
-
-    return why
-
-
-def _explain_product(name, left, a, right, b, result):
-    def why(r, c):
-        lines = [
-            f"{name}[{r}, {c}]",
-            _dot(a[r], b[:, c], result[r, c]),
-            f"row {r} of {left} times column {c} of {right}",
-        ]
-        return lines, [[left, "row", r], [right, "column", c]]
-
-    return why
-
-
-def _explain_scaling(scores, scaled, d_k):
-    root = number(math.sqrt(d_k))
-
-    def why(r, c):
-        step = "" if math.isqrt(d_k) ** 2 == d_k else f" = {number(scores[r, c])} / {root}"
-        sums = f"{number(scores[r, c])} / √{d_k}{step} = {number(scaled[r, c])}"
-        return [f"scaled[{r}, {c}]", sums, f"the score over √d_k, with d_k = {d_k}"], [["scores", "cell", r, c]]
-
-    return why
-
-
-def _explain_mask(mask, tokens, key_tokens):
-    def why(r, c):
-        may = "may attend" if mask[r, c] else "may not attend"
-        return [f"mask[{r}, {c}] is {bool(mask[r, c])}", f"“{tokens[r]}” {may} to “{key_tokens[c]}”"], []
-
-    return why
-
-
-def _explain_masked(scaled, mask):
-    def why(r, c):
-        if mask[r, c]:
-            lines = [f"masked[{r}, {c}] = {number(scaled[r, c])}", "the mask is True here: the scaled score stays"]
-        else:
-            lines = [f"masked[{r}, {c}] = −∞", "the mask is False here: e^(−∞) = 0, so the key gets no weight"]
-        return lines, [["scaled", "cell", r, c], ["mask", "cell", r, c]]
-
-    return why
-
-
-def _explain_softmax(before, logits, weights, displayed):
-    def why(r, c):
-        lit = [[before, "row", r]]
-        row = logits[r]
-        head = f"weights[{r}, {c}]"
-        if np.isneginf(row).all():
-            lines = [head, "0", "every key is masked for this query: there is nothing to share, so its weights are 0"]
-        else:
-            largest = row.max()
-            shift = largest if abs(row[np.isfinite(row)]).max() > 20 else 0.0
-            powers = np.exp(row - shift)
-            exponents = [number(value - shift) for value in row]
-            below = " + ".join(f"e^{bracketed(e)}" for e in exponents)
-            sums = (
-                f"e^{bracketed(exponents[c])} / ({below}) = {number(powers[c])} / {number(powers.sum())} "
-                f"= {number(weights[r, c])}"
-            )
-            note = f"softmax along row {r} of {before}"
-            if shift:
-                note += f", with its largest number, {number(largest)}, taken off first so that no power overflows"
-            lines = [head, sums, note]
-        return lines + _describe_difference(displayed[r, c], weights[r, c]), lit
-
-    return why
-
-
-def _explain_output(weights, v, displayed, expected):
-    def why(r, c):
-        follows = float(weights[r] @ v[:, c])
-        lines = [f"output[{r}, {c}]", _dot(weights[r], v[:, c], follows), f"row {r} of weights times column {c} of V"]
-        if np.isclose(displayed[r, c], follows, rtol=1e-4, atol=1e-5):
-            difference = _describe_difference(displayed[r, c], expected[r, c])
-            lines += [f"{difference[0]}, with the right weights"] if difference else []
-        else:
-            lines += _describe_difference(displayed[r, c], expected[r, c]) or [
-                f"your function gives {number(displayed[r, c])}, which is right, though its weights are not"
-            ]
-        return lines, [["weights", "row", r], ["V", "column", c]]
-
-    return why
-
-
-def _describe_difference(actual, expected):
-    if np.isclose(actual, expected, rtol=1e-4, atol=1e-5):
-        return []
-    theirs = number(actual)
-    right = number(expected)
-    if theirs == right:  # as far as they are written: more digits show the difference
-        theirs, right = (f"{value:.7g}".replace("-", "−") for value in (actual, expected))
-    return [f"your function gives {theirs}; the arithmetic gives {right}"]
-
-
-def _dot(a, b, result):
-    terms = " + ".join(f"{bracketed(number(x))}·{bracketed(number(y))}" for x, y in zip(a, b, strict=True))
-    return f"{terms} = {number(result)}"
 
 
 def _softmax(logits):
