@@ -217,6 +217,7 @@ class QueryPlaneView {
         };
       }
       event.preventDefault();
+      this.root.classList.add("course-plane-pointed"); // the ring of focus is for those who go by keys
       this.handle.focus({ preventScroll: true });
       this.left.svg.setPointerCapture(event.pointerId);
     });
@@ -240,6 +241,7 @@ class QueryPlaneView {
   bindKeys() {
     // or the page scrolls
     this.handle.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
+    this.root.addEventListener("keydown", () => this.root.classList.remove("course-plane-pointed"));
     this.handle.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
       const by = this.queries.step * (event.shiftKey ? 5 : 1);
@@ -469,7 +471,6 @@ class QueryPlaneView {
     const full = Math.max(this.largest, ...scores.map(Math.abs)); // beyond the edge the largest
     this.rows.forEach(({ row, digits, lean, bar, tick, number }, i) => {
       digits.textContent = two(scores[i]);
-      digits.classList.toggle("course-plane-below", scores[i] < 0);
       lean.style.transform = `scaleX(${scores[i] / full})`;
       bar.style.transform = `scaleX(${weights[i]})`;
       number.textContent = weights[i].toFixed(2);
