@@ -65,23 +65,26 @@ export function passesOf(prompt, written, token) {
           : "n".repeat(i + 4) + "m".repeat(T - i - 1) + "b".repeat(n - T),
     );
   };
-  const told = (step, cached) => {
-    const T = given + step;
-    const next = tokens[T];
-    const place = `Pass ${step + 1} of ${written.length}.`;
-    if (!step) {
-      const what = T === 1 ? "The prompt's token goes" : `All ${T} tokens of the prompt go`;
-      return (
-        `${place} ${what} through the layers.${cached ? " Their keys and values go into the cache." : ""} The ` +
-        `last row of scores decides on “${next}”.`
-      );
-    }
-    return cached
-      ? `${place} Only “${tokens[T - 1]}” goes through the layers. Its query meets ${T} keys: ${T - 1} from the ` +
-          `cache and its own. That row decides on “${next}”.`
-      : `${place} All ${T} tokens go through the layers again, for ${T} × ${T} scores. Of these only the last ` +
-          `row is new; it decides on “${next}”.`;
-  };
+  const told = (step, cached) => passTold(tokens, given, step, cached);
   const both = (make) => (step) => ({ without: make(step, false), with: make(step, true) });
   return written.map((_, step) => ({ cells: both(cells)(step), told: both(told)(step), table: table(step) }));
+}
+
+// What a pass does, in a sentence or three.
+function passTold(tokens, given, step, cached) {
+  const T = given + step;
+  const next = tokens[T];
+  const place = `Pass ${step + 1} of ${tokens.length - given}.`;
+  if (!step) {
+    const what = T === 1 ? "The prompt's token goes" : `All ${T} tokens of the prompt go`;
+    return (
+      `${place} ${what} through the layers.${cached ? " Their keys and values go into the cache." : ""} The ` +
+      `last row of scores decides on “${next}”.`
+    );
+  }
+  return cached
+    ? `${place} Only “${tokens[T - 1]}” goes through the layers. Its query meets ${T} keys: ${T - 1} from the ` +
+        `cache and its own. That row decides on “${next}”.`
+    : `${place} All ${T} tokens go through the layers again, for ${T} × ${T} scores. Of these only the last ` +
+        `row is new; it decides on “${next}”.`;
 }
