@@ -62,7 +62,28 @@ export function barsSlider({ name, last, ticks, onInput }) {
   };
 }
 
-// One row a measure: its name, a track from 0 to its most with one mark a column, and a number a column. tracks:
+// The row of a measure: its cells, each with its mark on the track, and what stands at the track's ends.
+function measureRow(row, measure, columns, tracks) {
+  const track = make("td", "course-bars-track");
+  const line = make("div", "course-bars-line");
+  track.append(line);
+  row.dataset.row = measure.key;
+  row.append(make("th", "", { scope: "row" }, measure.name), ...(tracks ? [track] : []));
+  const ends = ["least", "most"].map((end) =>
+    make("span", `course-bars-end course-bars-${end}`, { "aria-hidden": "true" }),
+  );
+  line.append(...ends);
+  const cells = columns.map((column) => {
+    const mark = tracks && column.mark ? make("div", `course-bars-mark course-bars-${column.mark}`) : null;
+    if (mark) line.append(mark);
+    const cell = make("td", "", { "data-measure": measure.key, "data-column": column.key });
+    row.append(cell);
+    return { cell, mark };
+  });
+  return { cells, ends };
+}
+
+// One row a measure: its name, a track from its least to its most with one mark a column, and a number a column. tracks:
 // whether there are tracks; without them the marks in the head are the key to a drawing.
 export function barsReadouts({ name, measures, columns, tracks = true }) {
   const table = make("table", "course-bars-readouts", { "aria-label": name });
@@ -76,36 +97,25 @@ export function barsReadouts({ name, measures, columns, tracks = true }) {
     return cell;
   });
   const body = table.createTBody();
-  const rows = measures.map((measure) => {
-    const row = body.insertRow();
-    const track = make("td", "course-bars-track");
-    const line = make("div", "course-bars-line");
-    track.append(line);
-    row.dataset.row = measure.key;
-    row.append(make("th", "", { scope: "row" }, measure.name), ...(tracks ? [track] : []));
-    const cells = columns.map((column) => {
-      const mark = tracks && column.mark ? make("div", `course-bars-mark course-bars-${column.mark}`) : null;
-      if (mark) line.append(mark);
-      const cell = make("td", "", { "data-measure": measure.key, "data-column": column.key });
-      row.append(cell);
-      return { cell, mark };
-    });
-    return cells;
-  });
+  const rows = measures.map((measure) => measureRow(body.insertRow(), measure, columns, tracks));
   return {
     node: table,
-    // values[r][c] belongs to measure r and column c; most[r] is the end of the track; current is a column's key or
-    // none.
-    show: (values, most, current) => {
-      rows.forEach((cells, r) =>
+    // values[r][c] belongs to measure r and column c; the track leads from least[r] to most[r]; current is a column's
+    // key or none.
+    show: (values, most, current, least = most.map(() => 0)) => {
+      rows.forEach(({ cells, ends }, r) => {
+        [least[r], most[r]].forEach((value, end) => {
+          ends[end].textContent = Number(value.toFixed(2));
+        });
+        const share = (value) => (value - least[r]) / (most[r] - least[r] || 1);
         cells.forEach(({ cell, mark }, c) => {
           cell.textContent = values[r][c].toFixed(2);
           cell.dataset.value = values[r][c];
           cell.classList.toggle("course-bars-current", columns[c].key === current);
-          if (mark) mark.style.left = `${100 * Math.min(1, values[r][c] / most[r])}%`;
+          if (mark) mark.style.left = `${100 * Math.max(0, Math.min(1, share(values[r][c])))}%`;
           mark?.classList.toggle("course-bars-current", columns[c].key === current);
-        }),
-      );
+        });
+      });
       heads.forEach((cell, c) => cell.classList.toggle("course-bars-current", columns[c].key === current));
     },
   };

@@ -160,6 +160,7 @@ class TemperatureView {
       now.map((value, r) => [value, one[r], ends[r]]),
       ends,
       "now",
+      [1 / this.m, 0, 1],
     );
   }
 
