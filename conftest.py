@@ -35,9 +35,9 @@ MOST_WORKERS = 8  # each takes a gigabyte of memory
 BUDGET = int(os.environ.get("BUDGET", 0))  # processor seconds that a run may take, as CI sets it; 0 is no limit
 LOOP_SECONDS = 0.073  # processor seconds of the loop in `_slowness` on the machine for which CI's budget was set
 _skipped: Counter[str] = Counter()
-_left: Counter[tuple[str, str]] = Counter()  # of (what is done, the folder or file)
+_omitted: Counter[tuple[str, str]] = Counter()  # of (what is done, the folder or file)
 _not_run: list[str] = []
-_spent: list[float] = []  # processor seconds of each worker
+_processor_seconds: list[float] = []  # processor seconds of each worker
 
 
 @pytest.fixture
@@ -64,29 +64,29 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    items.sort(key=_place)
+    items.sort(key=_rank)
     if config.option.left:
-        unwanted = {item for item in items if not (_long(item) or item.nodeid.startswith(tuple(FOLDERS)))}
+        unwanted = {item for item in items if not (_thorough_mark(item) or item.nodeid.startswith(tuple(FOLDERS)))}
     else:
-        unwanted = {item for item in items if _long(item) and not config.option.all}
-        _left.update((_long(item).args[0], item.nodeid.split("::", 1)[0]) for item in unwanted)
+        unwanted = {item for item in items if _thorough_mark(item) and not config.option.all}
+        _omitted.update((_thorough_mark(item).args[0], item.nodeid.split("::", 1)[0]) for item in unwanted)
     if _chosen_by_us(config):
-        _left.update((what, folder) for folder, what in FOLDERS.items())
+        _omitted.update((what, folder) for folder, what in FOLDERS.items())
     config.hook.pytest_deselected(items=list(unwanted))
     items[:] = [item for item in items if item not in unwanted]
 
 
 def _chosen_by_us(config) -> bool:
-    """Whether nobody said what to run."""
+    """Return whether nobody said what to run."""
     named = config.args_source is pytest.Config.ArgsSource.ARGS
     return not (named or config.option.all or config.option.left)
 
 
-def _long(item):
+def _thorough_mark(item):
     return item.get_closest_marker("thorough")
 
 
-def _place(item) -> int:
+def _rank(item) -> int:
     """Long parts of a run start first, so that no worker is left with one at the end."""
     return next((place for place, start in enumerate(FIRST) if item.nodeid.startswith(start)), len(FIRST))
 
@@ -120,8 +120,10 @@ else:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path, parent):
-    found = yield
-    return [_CourseNotebook.from_parent(parent, path=each.path) if type(each) is IPyNbFile else each for each in found]
+    collected = yield
+    return [
+        _CourseNotebook.from_parent(parent, path=each.path) if type(each) is IPyNbFile else each for each in collected
+    ]
 
 
 class _CourseNotebook(IPyNbFile):
@@ -140,10 +142,11 @@ class _CourseCell(IPyNbCell):
         from course_utils.checks.kernel.outcome import MIME, evidence_of
         from course_utils.course import day_of
 
-        for given, wanted in zip(test, ref, strict=False):
-            one, other = evidence_of(given), evidence_of(wanted)
+        for output, reference in zip(test, ref, strict=False):
+            one = evidence_of(output)
+            other = evidence_of(reference)
             if one and other and evidence_alike(day_of(self.parent.path.name), one, other):
-                given["data"][MIME] = wanted["data"][MIME]
+                output["data"][MIME] = reference["data"][MIME]
         return super().compare_outputs(test, ref, skip_compare)
 
 
@@ -164,9 +167,9 @@ def pytest_collectreport(report):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session):
-    _spent.append(sum(os.times()[:4]))
+    _processor_seconds.append(sum(os.times()[:4]))
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput |= {"left": list(_left.items()), "spent": _spent}
+        session.config.workeroutput |= {"omitted": list(_omitted.items()), "seconds": _processor_seconds}
     if session.exitstatus == 0 and (_not_run or _forbidden() or _over_budget()):
         session.exitstatus = 1
 
@@ -174,10 +177,10 @@ def pytest_sessionfinish(session):
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node, error):
     """A worker of xdist has ended. Each collects everything, so one tells what all left out."""
-    told = getattr(node, "workeroutput", {})
-    _spent.extend(told.get("spent", []))
-    if not _left:
-        _left.update({tuple(of): count for of, count in told.get("left", [])})
+    report = getattr(node, "workeroutput", {})
+    _processor_seconds.extend(report.get("seconds", []))
+    if not _omitted:
+        _omitted.update({tuple(of): count for of, count in report.get("omitted", [])})
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -192,36 +195,36 @@ def pytest_terminal_summary(terminalreporter):
     if _forbidden():
         terminalreporter.line("CI skips nothing else, so the run fails: install what is missing, or make the tests run")
     section("left out; make test-all runs everything", _left_out())
-    section("processor seconds, with those of child processes", [f"{sum(_spent):.0f}" + _of_budget()])
+    section("processor seconds, with those of child processes", [f"{sum(_processor_seconds):.0f}" + _describe_budget()])
 
 
 def _left_out() -> list[str]:
-    """What was left out, a line each, with the command that runs it."""
+    """Return what was left out, a line each, with the command that runs it."""
     places = defaultdict(list)
-    for (what, place), count in sorted(_left.items()):
+    for (what, place), count in sorted(_omitted.items()):
         places[what].append((place, count))
-    told = []
-    for what, found in places.items():
-        where = " ".join(place for place, _ in found)
-        many = where if where in FOLDERS else _tests(sum(count for _, count in found))
-        told.append(f"{many}: {what}\n    make test-all TESTS=" + (f'"{where}"' if " " in where else where))
-    return told
+    lines = []
+    for what, places_of in places.items():
+        where = " ".join(place for place, _ in places_of)
+        many = where if where in FOLDERS else _tests(sum(count for _, count in places_of))
+        lines.append(f"{many}: {what}\n    make test-all TESTS=" + (f'"{where}"' if " " in where else where))
+    return lines
 
 
 def _tests(count: int) -> str:
     return f"{count} test{'s' if count > 1 else ''}"
 
 
-def _of_budget() -> str:
+def _describe_budget() -> str:
     if not BUDGET:
         return ""
     slower = f" ({BUDGET} times {_slowness():.2f}, since this machine is slower)" if _slowness() > 1.05 else ""
-    said = f" of {_budget():.0f}{slower}"
-    return said + (": over the budget by more than a tenth, so the run fails" if _over_budget() else "")
+    text = f" of {_budget():.0f}{slower}"
+    return text + (": over the budget by more than a tenth, so the run fails" if _over_budget() else "")
 
 
 def _over_budget() -> bool:
-    return bool(BUDGET) and sum(_spent) > 1.1 * _budget()
+    return bool(BUDGET) and sum(_processor_seconds) > 1.1 * _budget()
 
 
 def _budget() -> float:
@@ -233,7 +236,9 @@ def _slowness() -> float:
     """How many times as long as on the machine of LOOP_SECONDS a loop takes here, at least 1; the best of five runs."""
     best = math.inf
     for _ in range(5):
-        began, total, table = time.process_time(), 0, {}
+        began = time.process_time()
+        total = 0
+        table = {}
         for i in range(1_000_000):
             total += i * i % 7
             table[i % 1000] = total
@@ -247,8 +252,9 @@ def _reason(report) -> str:
 
 
 def _forbidden() -> list[str]:
-    """The reasons that CI does not accept. MAY_SKIP holds starts of others, separated by semicolons."""
+    """Return the reasons that CI does not accept. MAY_SKIP holds starts of others, separated by semicolons."""
     if not os.environ.get("CI"):
         return []
-    accepted = (*MAY_SKIP_IN_CI, *filter(None, os.environ.get("MAY_SKIP", "").split(";")))
+    others = [start for start in os.environ.get("MAY_SKIP", "").split(";") if start]
+    accepted = (*MAY_SKIP_IN_CI, *others)
     return [reason for reason in _skipped if not reason.startswith(accepted)]

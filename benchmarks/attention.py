@@ -22,7 +22,8 @@ from course_utils.costs.baselines import library, naive
 from course_utils.costs.measure import environment, growth_exponent, overtakes_from, peak_memory, ratio, time_together
 from course_utils.costs.memory import in_decimal_units
 
-HEADS, D_HEAD = 8, 64
+HEADS = 8
+D_HEAD = 64
 LENGTHS = {256: 9, 512: 9, 1024: 7, 2048: 5, 4096: 3, 8192: 3}  # T: rounds
 MEMORY_LENGTHS = (1024, 2048, 4096, 8192, 16384)
 NAIVE_UP_TO = 8192  # at 16,384 its scores and weights would take 17 GB
@@ -101,7 +102,7 @@ def attend(function, q, k, v):
 
 
 def time_table(rows):
-    """A line for each T: naive's milliseconds, and how many times faster each other one is."""
+    """Return a line for each T: naive's milliseconds, and how many times faster each other one is."""
     columns = {"T": "T", "naive": "naive, ms"} | {name: f"{name}, ×" for name in IMPLEMENTATIONS if name != "naive"}
     lines = {}
     for row in rows:
@@ -118,11 +119,12 @@ def memory_table(rows):
 
 
 def time_finding(rows, causal):
-    """One sentence, computed from the rows of one table. "Faster" means in three rounds of four."""
+    """Return one sentence, computed from the rows of one table. "Faster" means in three rounds of four."""
     parts = []
     for name in [*TILED, "library"]:
         mine = [row for row in rows if row["implementation"] == name]
-        sizes, last = [row["T"] for row in mine], mine[-1]
+        sizes = [row["T"] for row in mine]
+        last = mine[-1]
         start = overtakes_from(sizes, [1 / row["faster_low"] for row in mine], [1] * len(mine))
         verdict = "is not faster than naive" if start is None else f"is faster than naive from T = {start:,} on"
         parts.append(f"{name} {verdict} ({last['faster']:.1f}× at T = {last['T']:,})")
@@ -130,7 +132,7 @@ def time_finding(rows, causal):
 
 
 def memory_findings(rows):
-    """One sentence, or none. A peak of 0 is below a page and says nothing of growth; growth needs two sizes."""
+    """Return one sentence, or none. A peak of 0 is below a page and says nothing of growth; growth needs two sizes."""
     parts = []
     for name in dict.fromkeys(row["implementation"] for row in rows):
         mine = [row for row in rows if row["implementation"] == name and row["peak_bytes"]]
@@ -151,7 +153,8 @@ def main(quick=False, folder=records.LOCAL):
     lengths, memory_lengths = ({32: 2, 64: 2}, (64, 256)) if quick else (LENGTHS, MEMORY_LENGTHS)
     where = environment()
     print(f"{where['device']}, one thread, torch {where['torch']}, {HEADS} heads of {D_HEAD}, float32")
-    rows, findings = [], []
+    rows = []
+    findings = []
     for causal, group in itertools.groupby(measure_times(lengths), key=lambda row: row["causal"]):
         times = list(group)
         rows += [{"measured": "time"} | row for row in times]

@@ -24,7 +24,8 @@ DAY = 1
 
 def main(size: int, jobs: int) -> None:
     """Print seconds and memory at N and 2N, and their ratios."""
-    seconds, memory = [], []
+    seconds = []
+    memory = []
     for count in (size, 2 * size):
         with tempfile.TemporaryDirectory(prefix="class_size_") as folder:
             write_class(Path(folder, "class"), count)
@@ -57,8 +58,8 @@ def write_class(folder: Path, count: int) -> None:
     for number in range(count):
         book = nbformat.from_dict(COURSE.notebook(DAY))
         for cell in book.cells:
-            if found := styles.get(cell.metadata.get("nbgrader", {}).get("grade_id")):
-                cell.source = f"{draw.choice(found)}\n# {number}"
+            if style := styles.get(cell.metadata.get("nbgrader", {}).get("grade_id")):
+                cell.source = f"{draw.choice(style)}\n# {number}"
         nbformat.write(book, folder / f"student{number:04}.ipynb")
 
 
@@ -82,14 +83,14 @@ def grade(folder: Path, jobs: int) -> tuple[float, list[float]]:
 
 
 def workers_of(process: int) -> list[int]:
-    """The worker processes that a process started."""
-    found = []
+    """Return the worker processes that a process started."""
+    workers = []
     for path in Path(f"/proc/{process}/task").glob("*/children"):
         for child in path.read_text().split():
             with contextlib.suppress(OSError):
                 if b"grading.workers" in Path(f"/proc/{child}/cmdline").read_bytes():
-                    found.append(int(child))
-    return found
+                    workers.append(int(child))
+    return workers
 
 
 if __name__ == "__main__":
@@ -97,5 +98,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("size", nargs="?", type=int, default=100, metavar="N")
     parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
-    main(given.size, given.jobs)
+    arguments = parser.parse_args()
+    main(arguments.size, arguments.jobs)

@@ -45,7 +45,7 @@ class Table:
 
 
 def exercises_of(day: int) -> Iterator[JudgedExercise]:
-    """The exercises of a day that are functions or classes and take numbers."""
+    """Return the exercises of a day that are functions or classes and take numbers."""
     for grade_id in all_exercises(day):
         judge = judge_of(day, grade_id)
         if not judge.ladder.by_hand and not judge.ladder.duel:
@@ -53,7 +53,7 @@ def exercises_of(day: int) -> Iterator[JudgedExercise]:
 
 
 def namespace_with(judge: JudgedExercise, answer: Any) -> dict[str, Any]:
-    """A notebook in which this answer stands, and references for the earlier ones that it uses."""
+    """Return a notebook in which this answer stands, and references for the earlier ones that it uses."""
     exercises = all_exercises(judge.day)
     lent = {name: f for used in judge.exercise.uses for name, f in exercises[used].reference.items()}
     own = answer if isinstance(answer, Mapping) else dict.fromkeys(judge.ladder.names, answer)
@@ -98,11 +98,11 @@ def main(days: list[int]) -> None:
     for day in days:
         with redirect_stdout(io.StringIO()):
             table = look_at(day)
-        found = len(table.numbers)
+        count = len(table.numbers)
         print(
-            f"{day:3}  {table.wrong:7}  {found / table.wrong:5.1%}   {statistics.median(table.seconds):7.2f} s, "
+            f"{day:3}  {table.wrong:7}  {count / table.wrong:5.1%}   {statistics.median(table.seconds):7.2f} s, "
             f"{max(table.seconds):6.2f} s        {statistics.median(table.numbers):15}   "
-            f"{table.smaller / found:7.1%}   {table.as_small / found:8.1%}   {table.refuted} of {table.right}",
+            f"{table.smaller / count:7.1%}   {table.as_small / count:8.1%}   {table.refuted} of {table.right}",
             flush=True,
         )
         for each in table.without:

@@ -21,7 +21,10 @@ from course_utils.costs.measure import environment, ratio, time_together
 from course_utils.costs.memory import in_decimal_units, kv_cache_bytes
 from course_utils.models.decoder import Decoder, new_caches
 
-VOCABULARY, LAYERS, D_MODEL, HEADS = 256, 6, 384, 6
+VOCABULARY = 256
+LAYERS = 6
+D_MODEL = 384
+HEADS = 6
 D_HEAD = D_MODEL // HEADS
 KINDS = {"MHA": HEADS, "GQA": 2, "MQA": 1}  # key and value heads
 PREFIXES = {64: 15, 128: 15, 256: 11, 512: 9, 1024: 7, 2048: 3}  # T: rounds
@@ -36,7 +39,7 @@ def decoder(n_kv_heads=HEADS):
 
 
 def filled_caches(model, tokens, room):
-    """One cache a layer that holds the tokens (B, T), and has room for `room` more."""
+    """Return one cache a layer that holds the tokens (B, T), and has room for `room` more."""
     B, T = tokens.shape
     caches = new_caches(model, ContiguousCache, B, capacity=T + room)
     for start in range(0, T, CHUNK):
@@ -49,11 +52,12 @@ def random_tokens(B, T):
 
 
 def measure_prefixes(prefixes):
-    """One row for each T: seconds to write the next token after T, without a cache and with one.
+    """Return one row for each T: seconds to write the next token after T, without a cache and with one.
 
     With a cache each round's token stays in it, so round i really has a prefix of T + i.
     """
-    model, rows = decoder(), []
+    model = decoder()
+    rows = []
     for T, rounds in prefixes.items():
         tokens = random_tokens(1, T)
         caches = filled_caches(model, tokens[:, :-1], room=rounds + 4)
@@ -70,9 +74,12 @@ def measure_prefixes(prefixes):
 
 def measure_kinds(contexts, batch):
     """One row for each T and kind of attention: seconds of a decode step of the batch, and bytes of the cache."""
-    models, rows = {kind: decoder(n_kv_heads) for kind, n_kv_heads in KINDS.items()}, []
+    models = {kind: decoder(n_kv_heads) for kind, n_kv_heads in KINDS.items()}
+    rows = []
     for T, rounds in contexts.items():
-        newest, steps, sizes = random_tokens(batch, 1), {}, {}
+        newest = random_tokens(batch, 1)
+        steps = {}
+        sizes = {}
         for kind, n_kv_heads in KINDS.items():
             caches = new_caches(models[kind], ContiguousCache, batch, capacity=T + rounds + 2)
             for cache in caches:  # what the tokens before were changes no timing

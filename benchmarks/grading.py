@@ -45,7 +45,7 @@ def _wrong(right):
 
 
 def wrong_answer(day: int, grade_id: str, source: str) -> str:
-    """The source of a right answer, made wrong."""
+    """Return the source of a right answer, made wrong."""
     ladder = find_ladder(day, grade_id)
     if ladder.by_hand:
         return "\n".join(f"{name} = 12345" for name in ladder.names)
@@ -53,7 +53,7 @@ def wrong_answer(day: int, grade_id: str, source: str) -> str:
 
 
 def seconds_with(day: int, wrong: set[str], folder: Path) -> float:
-    """The least of three times that a notebook takes in which these answers are wrong."""
+    """Return the least of three times that a notebook takes in which these answers are wrong."""
     notebook = copy.deepcopy(COURSE.notebook(day))
     for cell in notebook.cells:
         nbgrader = cell.metadata.get("nbgrader", {})

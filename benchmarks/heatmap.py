@@ -16,7 +16,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from tests.browser.lab import Lab, launched
 
 SIZE = 128
-MOVES, ROUNDS, DRAGS = 60, 4, 7
+MOVES = 60
+ROUNDS = 4
+DRAGS = 7
 CELLS = [
     f"""
 import numpy as np, ipywidgets
@@ -75,7 +77,9 @@ def main():
                 )
                 page = notebook.page
                 hover = page.evaluate(HOVER, MOVES)
-                ours, bare, same = [], [], []
+                ours = []
+                bare = []
+                same = []
                 for _ in range(ROUNDS):  # in turns, so that a busy moment of the machine meets both
                     ours += page.evaluate(DRAG, [0, True, DRAGS])
                     bare += page.evaluate(DRAG, [1, False, DRAGS])
@@ -88,17 +92,19 @@ def main():
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     print(f"Chromium {chromium}; {versions}")
-    print(f"hover to painted frame, {SIZE}×{SIZE}: median {told(hover)}, target 16 ms")
-    print(f"slider to redraw, AttentionHeatmap: median {told(ours)}")
-    print(f"slider to redraw, interact and imshow with the row's bars, as the widget shows: median {told(same)}")
-    print(f"slider to redraw, interact and imshow alone: median {told(bare)}")
+    print(f"hover to painted frame, {SIZE}×{SIZE}: median {describe_times(hover)}, target 16 ms")
+    print(f"slider to redraw, AttentionHeatmap: median {describe_times(ours)}")
+    print(
+        f"slider to redraw, interact and imshow with the row's bars, as the widget shows: median {describe_times(same)}"
+    )
+    print(f"slider to redraw, interact and imshow alone: median {describe_times(bare)}")
     ours, bare, same = map(statistics.median, (ours, bare, same))
     print(
         f"ratio: AttentionHeatmap redraws {same / ours:.1f} times faster, target 5; {bare / ours:.1f} than imshow alone"
     )
 
 
-def told(times):
+def describe_times(times):
     return f"{statistics.median(times):.1f} ms (of {len(times)}; {min(times):.1f} to {max(times):.1f})"
 
 

@@ -18,21 +18,32 @@ from course_utils.parts import SLOTS, compare
 from course_utils.parts.notebook import Parts, Row
 
 
+def place(comparison) -> str:
+    """Return where a comparison shows a mistake first."""
+    if not comparison.shows:
+        return "hidden"
+    if comparison.layer is not None:
+        return "later" if comparison.layer else "layer 0"
+    return "error" if comparison.error else "text"
+
+
 def main() -> None:
-    model, amiss = real.load(), []
+    model = real.load()
+    amiss = []
     print(f"{'exercise':18} tried  layer 0  later  error  text  hidden  slowest")
     for slot in SLOTS:
         if len(sys.argv) > 1 and slot.grade_id not in sys.argv[1:]:
             continue
-        counts, slowest = Counter(), 0.0
+        counts = Counter()
+        slowest = 0.0
         for mistake in all_exercises(slot.day)[slot.grade_id].mistakes:
             began = time.process_time()
-            found = compare(model, Parts((Row(slot, mistake.answer, "tried"),)), most=6 if slot.part == "writes" else 4)
+            parts = Parts((Row(slot, mistake.answer, "tried"),))
+            comparison = compare(model, parts, most=6 if slot.part == "writes" else 4)
             slowest = max(slowest, time.process_time() - began)
-            where = "layer 0" if found.layer == 0 else "later" if found.layer else "error" if found.error else "text"
-            counts[where if found.shows else "hidden"] += 1
-            if found.shows == (mistake.name in slot.hidden):
-                amiss.append(f"{slot.grade_id}: {mistake.name!r} {'shows' if found.shows else 'does not show'}")
+            counts[place(comparison)] += 1
+            if comparison.shows == (mistake.name in slot.hidden):
+                amiss.append(f"{slot.grade_id}: {mistake.name!r} {'shows' if comparison.shows else 'does not show'}")
         numbers = "".join(f"{counts[name]:{len(name) + 2}}" for name in ("layer 0", "later", "error", "text", "hidden"))
         print(f"{slot.grade_id:18} {counts.total():5}{numbers}  {slowest:6.1f} s", flush=True)
     if amiss:

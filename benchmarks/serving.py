@@ -24,8 +24,14 @@ from course_utils.serving.measured import measure_acceptance, measure_steps, one
 from course_utils.serving.speculative import Bigrams, expected_tokens
 
 SIZES = {"vocabulary": 256, "d_model": 384, "n_layers": 6, "n_heads": 6}
-BATCHES, CONTEXTS, PROMPTS, REPEATS = (1, 2, 4, 8, 16), (64, 256, 1024), (32, 64, 128), 15
-GAMMAS, PROMPT, NEW, TEXTS = (1, 2, 4, 6), 12, 80, 256
+BATCHES = (1, 2, 4, 8, 16)
+CONTEXTS = (64, 256, 1024)
+PROMPTS = (32, 64, 128)
+REPEATS = 15
+GAMMAS = (1, 2, 4, 6)
+PROMPT = 12
+NEW = 80
+TEXTS = 256
 SEEDS = (0, 1, 2)
 
 
@@ -34,23 +40,24 @@ def steps(quick):
     model = Decoder(**SIZES).eval()
     sizes = ((1, 2), (16, 32), (8,), 3) if quick else (BATCHES, CONTEXTS, PROMPTS, REPEATS)
     rows = measure_steps(model, *sizes, clock=time.process_time)
-    found = fit(*([row[key] for row in rows] for key in ("tokens", "context", "seconds")))
+    line_fit = fit(*([row[key] for row in rows] for key in ("tokens", "context", "seconds")))
     for row in rows:
-        row["fitted"] = found.cost(row["tokens"], row["context"])
-    base, per_token, per_context = found.cost
+        row["fitted"] = line_fit.cost(row["tokens"], row["context"])
+    base, per_token, per_context = line_fit.cost
     findings = [
         f"A step takes {base * 1e3:.2f} ms, {per_token * 1e6:.0f} µs more for each token that it computes and "
-        f"{per_context * 1e6:.2f} µs for each cached token that it reads; R² is {found.r_squared:.3f}, the largest "
-        f"relative error {found.largest_error:.0%}."
+        f"{per_context * 1e6:.2f} µs for each cached token that it reads; R² is {line_fit.r_squared:.3f}, the largest "
+        f"relative error {line_fit.largest_error:.0%}."
     ]
     settings = {"quick": quick, "command": "python benchmarks/serving.py --record", "sizes": SIZES, "threads": 1}
-    settings |= {"repeats": sizes[-1], "clock": "process_time", "fit": list(found.cost)}
-    settings |= {"r_squared": found.r_squared, "largest_error": found.largest_error}
+    settings |= {"repeats": sizes[-1], "clock": "process_time", "fit": list(line_fit.cost)}
+    settings |= {"r_squared": line_fit.r_squared, "largest_error": line_fit.largest_error}
     return settings, rows, findings
 
 
 def speculation(quick):
-    model, text = characters.load("causal"), characters.encode(characters.training_text()).tolist()
+    model = characters.load("causal")
+    text = characters.encode(characters.training_text()).tolist()
     held_out = characters.encode(characters.held_out_text()).tolist()
     n_texts, n_prompts, new = (8, 2, 10) if quick else (TEXTS, 10, NEW)
     begun = [text[37 * i : 37 * i + PROMPT] for i in range(n_texts)]

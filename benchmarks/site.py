@@ -21,7 +21,8 @@ from site_pages import Read
 from course_utils.course import DAYS, LESSONS, ROOT
 from tests.browser.lab import launched
 
-SITE, ROUNDS = ROOT / "build" / "site", 7
+SITE = ROOT / "build" / "site"
+ROUNDS = 7
 PAINT = """() => [performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? NaN,
   performance.getEntriesByType("navigation")[0].loadEventEnd]"""
 
@@ -32,13 +33,13 @@ def times(browser, path):
     page = context.new_page()
     page.goto(path.as_uri())
     page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
-    found = page.evaluate(PAINT)
+    paint_times = page.evaluate(PAINT)
     context.close()
-    return found
+    return paint_times
 
 
-def row(name, found, weight, alive):
-    first, ready = (statistics.median(column) for column in zip(*found, strict=True))
+def row(name, times_found, weight, alive):
+    first, ready = (statistics.median(column) for column in zip(*times_found, strict=True))
     print(f"  {name:<10} first {first:5.0f} ms, ready {ready:5.0f} ms, {weight / 1e6:4.1f} MB, {alive:2} alive")
     return first
 
@@ -52,12 +53,12 @@ def main():
             ours = SITE / LESSONS / f"{lesson.stem}.html"
             theirs = Path(folder) / ours.name
             theirs.write_text(HTMLExporter().from_filename(str(lesson))[0], encoding="utf-8")
-            found = [(times(browser, ours), times(browser, theirs)) for _ in range(ROUNDS)]
-            mine, others = zip(*found, strict=True)
-            read = Read(ours)
-            weight = ours.stat().st_size + sum(path.stat().st_size for path in read.files() if path != ours)
+            measurements = [(times(browser, ours), times(browser, theirs)) for _ in range(ROUNDS)]
+            mine, others = zip(*measurements, strict=True)
+            assets = Read(ours)
+            weight = ours.stat().st_size + sum(path.stat().st_size for path in assets.files() if path != ours)
             print(f"day {day.number}")
-            first = row("the site", mine, weight, len(read.widgets))
+            first = row("the site", mine, weight, len(assets.widgets))
             other = row("nbconvert", others, theirs.stat().st_size, 0)
             print(f"  ratio of the first paints: {first / other:.2f}")
 

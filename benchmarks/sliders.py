@@ -17,7 +17,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from tests.browser.lab import Lab, launched
 
-MOVES, WARM_UP, TARGET = 60, 5, 50
+MOVES = 60
+WARM_UP = 5
+TARGET = 50
 FRAME = 16  # milliseconds: 60 frames a second
 CURVE = "Guess.curve(1, 'drawn', 'How?', range({0}), truth=[0.5] * {0}, low=0, high=1, root=tempfile.mkdtemp())"
 SET_UP = """
@@ -64,7 +66,7 @@ def main():
         lab = Lab(browser, pathlib.Path(folder))
         try:
             with lab.open_cells(cells) as notebook:
-                found = [measure(notebook, place, slider) for place, slider in enumerate(SLIDERS)]
+                measurements = [measure(notebook, place, slider) for place, slider in enumerate(SLIDERS)]
                 drawn = [notebook.page.evaluate(DRAW, len(SLIDERS) + 1 + place) for place in range(len(PLACES))]
                 first = len(SLIDERS) + 1 + len(PLACES)
                 dragged = [notebook.page.evaluate(DRAG, first + place) for place in range(len(KEYS))]
@@ -77,22 +79,24 @@ def main():
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     print(f"Chromium {chromium}; {versions}; load {os.getloadavg()[0]:.1f}; the page's clock is {ahead:+.1f} ms ahead")
-    for slider, (set_in_python, moved) in zip(SLIDERS, found, strict=True):
+    for slider, (set_in_python, moved) in zip(SLIDERS, measurements, strict=True):
         print(f"{slider.widget}, {slider.trait}")
-        print(f"  set in Python to painted frame: {told(set_in_python)}")
+        print(f"  set in Python to painted frame: {describe_times(set_in_python)}")
         if moved:
-            print(f"  slider moved to painted frame:  {told(moved)}")
+            print(f"  slider moved to painted frame:  {describe_times(moved)}")
     for places, times in zip(PLACES, drawn, strict=True):
         print(f"Guess.curve, a stroke over {places} places")
-        print(f"  a frame, from the pointer's move to its paint: {told(times, FRAME)}")
+        print(f"  a frame, from the pointer's move to its paint: {describe_times(times, FRAME)}")
     for keys, times in zip(KEYS, dragged, strict=True):
         print(f"QueryPlane, a query dragged among {keys} keys")
-        print(f"  a frame, from the pointer's move to its paint: {told(times, FRAME)}")
+        print(f"  a frame, from the pointer's move to its paint: {describe_times(times, FRAME)}")
 
 
 def measure(notebook, place, slider):
     """Milliseconds of many moves: (set in Python, moved on the page), in turns; the second is empty without a label."""
-    page, in_python, on_page = notebook.page, [], []
+    page = notebook.page
+    in_python = []
+    on_page = []
     page.evaluate(SHOW, place + 1)
     for move in range(MOVES + WARM_UP):
         notebook.run("pass")  # what the last move set off in Python has to be on the page before the watch begins
@@ -106,7 +110,7 @@ def measure(notebook, place, slider):
     return in_python[WARM_UP:], on_page[WARM_UP:]
 
 
-def told(times, target=TARGET):
+def describe_times(times, target=TARGET):
     median, high = statistics.median(times), statistics.quantiles(times, n=20)[-1]
     verdict = f"{'meets' if median < target else 'misses'} {target}"
     spread = f"95% below {high:.1f}; {min(times):.1f} to {max(times):.1f}"

@@ -26,7 +26,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-LEARN, TEACH, CONTRIBUTE = "Learn", "Teach", "Contribute"  # who needs a command
+# Panels of the help, by who needs a command.
+LEARN = "Learn"
+TEACH = "Teach"
+CONTRIBUTE = "Contribute"
 OURS = (  # what typer says to a typing error, and what we say
     (r"Input should be a valid (?:integer|number), unable to .*", "give it in digits"),
     (r"^No such command '[^']*'\.$", r"\g<0> course --help lists those that there are."),
@@ -40,10 +43,10 @@ def _examples(*lines: str) -> str:
     return "\n\n".join(["For example:", *lines])
 
 
-def _tell_version(asked: bool) -> None:
+def _print_version(requested: bool) -> None:
     from course_utils.course import version
 
-    if asked:
+    if requested:
         print(f"course {version()}")
         raise typer.Exit
 
@@ -51,7 +54,7 @@ def _tell_version(asked: bool) -> None:
 @app.callback()
 def course(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which edition this is.", callback=_tell_version, is_eager=True)
+        bool, typer.Option("--version", help="Say which edition this is.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Attention, from pencil to kernel: build, check and grade the notebooks of the course."""
@@ -185,8 +188,8 @@ def reset(
     """Replace a day's exercise notebook with a fresh one, and keep a copy of yours beside it."""
     from course_utils.learner.reset import reset_exercise
 
-    fresh, kept = reset_exercise(root, day)
-    where = f"the one you had is {kept}" if kept else "nothing of yours was in it"
+    fresh, copy = reset_exercise(root, day)
+    where = f"the one you had is {copy}" if copy else "nothing of yours was in it"
     print(f"{fresh} is fresh; {where}. If it is open in JupyterLab, choose File > Reload Notebook from Disk.")
 
 
@@ -200,7 +203,7 @@ def update(root: Root = Path()) -> None:
         print("this is the newest edition")
         return
     for each in done.merged:
-        _tell_merged(each)
+        _print_merged(each)
     print(f"the newest edition is here: {done.files} {'file is' if done.files == 1 else 'files are'} new or changed")
     if done.packages:
         print("the packages may be others too: the next make sets them up")
@@ -219,10 +222,10 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSO
     findings = examining.examine()
     ready = examining.ready(findings)
     if as_json:
-        told = {"schema": 1, "version": version(), "ready": ready, "findings": [asdict(each) for each in findings]}
-        print(json.dumps(told, indent=1, ensure_ascii=False))
+        report = {"schema": 1, "version": version(), "ready": ready, "findings": [asdict(each) for each in findings]}
+        print(json.dumps(report, indent=1, ensure_ascii=False))
     else:
-        _tell_findings(findings, ready)
+        _print_findings(findings, ready)
     if not ready:
         raise typer.Exit(1)
 
@@ -259,7 +262,7 @@ def release(
         print("course: hidden inputs are those of the public course; --secret-file makes others", file=sys.stderr)
 
 
-def _tell_findings(findings: list[Finding], ready: bool) -> None:
+def _print_findings(findings: list[Finding], ready: bool) -> None:
     """Print a line or two for each finding, then whether everything that a learner needs is here."""
     from rich.console import Console
     from rich.markup import escape
@@ -268,8 +271,8 @@ def _tell_findings(findings: list[Finding], ready: bool) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     for each in findings:
         mark = {"good": "✓", "optional": "–", "needed": "✗"}[each.state]
-        told = "\n".join(filter(None, [each.found, each.todo and f"To have it: {each.todo}"]))
-        table.add_row(mark, each.part, escape(told))
+        text = f"{each.found}\nTo have it: {each.todo}" if each.todo else each.found
+        table.add_row(mark, each.part, escape(text))
     console = Console(highlight=False)
     console.print(table)
     if ready:
@@ -278,12 +281,12 @@ def _tell_findings(findings: list[Finding], ready: bool) -> None:
         console.print("A ✗ marks what a learner needs and what is not here.")
 
 
-def _tell_merged(merged: Merged) -> None:
+def _print_merged(merged: Merged) -> None:
     """Print what happened to a file that both the learner and the new edition changed."""
-    if merged.kept:
+    if merged.copy:
         now = "no longer in the course" if merged.gone else "the new edition's"
         answers = f" with {merged.answers} of your answers" if merged.answers else ""
-        print(f"{merged.name} is {now}{answers}; yours is {merged.kept}")
+        print(f"{merged.name} is {now}{answers}; yours is {merged.copy}")
     if merged.lost:
         print(f"course: {merged.name} no longer asks {', '.join(merged.lost)}", file=sys.stderr)
 
@@ -302,8 +305,8 @@ def worksheet(
     from course_utils.practice.worksheet import make_worksheets
 
     if kind is None or seed_file is None or out is None:
-        given = {"--kind": kind, "--seed-file": seed_file, "--out": out}
-        missing = ", ".join(name for name, value in given.items() if value is None)
+        options = {"--kind": kind, "--seed-file": seed_file, "--out": out}
+        missing = ", ".join(name for name, value in options.items() if value is None)
         raise typer.BadParameter(f"give {missing} as well; kinds are {', '.join(KINDS)}")
     *sheets, all_of_them, key = make_worksheets(kind, copies, seed_file, out)
     print(
@@ -383,23 +386,23 @@ def main() -> None:
         sys.exit(app(prog_name="course", standalone_mode=False))
     except Exception as error:
         if isinstance(error, CourseError):
-            said = str(error)
+            message = str(error)
         elif isinstance(error, OSError):  # the machine's fault, or a bug in the course
             path = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-            said = f"{path}; with COURSE_DEBUG=1 the command shows where that happened"
+            message = f"{path}; with COURSE_DEBUG=1 the command shows where that happened"
         elif isinstance(error, typer.Abort):
-            said = "stopped"
+            message = "stopped"
         elif hasattr(error, "format_message"):  # typer's errors about a wrong option or argument
-            said = error.format_message()
-            if not said:  # the help was shown, since nothing was asked for
+            message = error.format_message()
+            if not message:  # the help was shown, since nothing was asked for
                 sys.exit(2)
             for theirs, ours in OURS:
-                said = re.sub(theirs, ours, said)
+                message = re.sub(theirs, ours, message)
         else:
             raise
         if os.environ.get("COURSE_DEBUG"):
             traceback.print_exc()
-        print(f"course: {one_line(said, LONGEST)}", file=sys.stderr)
+        print(f"course: {one_line(message, LONGEST)}", file=sys.stderr)
         sys.exit(error.exit_code if isinstance(error, CourseError) else 2)
 
 

@@ -75,7 +75,7 @@ def is_published() -> bool:
     return bool(repository()) and "/OWNER/" not in repository()
 
 
-def where_it_is() -> str:
+def folder_advice() -> str:
     """Return the end of an error message: what to do when a folder is not one of the course's."""
     if IN_CHECKOUT or not is_published():
         return "run this in the course's folder"
@@ -88,8 +88,8 @@ def _settings() -> dict[str, Any]:
 
 def day_of(name: str) -> int | None:
     """Return the day number in a file's name, or None: 1 for day1_….ipynb, ada_day1.ipynb and Day 01.ipynb."""
-    found = _DAY.search(name)
-    return int(found[1]) if found else None
+    match = _DAY.search(name)
+    return int(match[1]) if match else None
 
 
 def is_there(number: int | None) -> bool:
@@ -110,14 +110,14 @@ def duration(minutes: int) -> str:
 
 def around_day(name: str) -> tuple[str, str] | None:
     """Return the parts of a file's name before and after the day, or None if the name has no day in it."""
-    found = _DAY.search(name)
-    return (name[: found.start()], name[found.end() :]) if found else None
+    match = _DAY.search(name)
+    return (name[: match.start()], name[match.end() :]) if match else None
 
 
 def notebook_paths(folder: Path) -> Iterator[tuple[int, Path]]:
     """Return (day number, path) of each day's notebooks in a folder, in order. A copy comes after the shorter name."""
-    found = [(int(named[1]), path) for path in folder.glob("day*_*.ipynb") if (named := _NOTEBOOK.match(path.name))]
-    return iter(sorted(found, key=lambda each: (each[0], len(each[1].name), each[1].name)))
+    notebooks = [(int(match[1]), path) for path in folder.glob("day*_*.ipynb") if (match := _NOTEBOOK.match(path.name))]
+    return iter(sorted(notebooks, key=lambda each: (each[0], len(each[1].name), each[1].name)))
 
 
 def find_notebook(folder: Path, number: int) -> Path | None:

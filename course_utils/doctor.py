@@ -22,7 +22,9 @@ from course_utils import course
 from course_utils.errors import CourseError, one_line
 from course_utils.sandbox.limits import cores
 
-GOOD, OPTIONAL, NEEDED = "good", "optional", "needed"
+GOOD = "good"
+OPTIONAL = "optional"
+NEEDED = "needed"
 EXTENSIONS = {  # of JupyterLab: the folder of each, and the package that installs it
     "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets",
     "anywidget": "anywidget",
@@ -49,7 +51,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Return all findings on this machine, in the order in which they are printed. This takes some seconds."""
-    return [found for look in LOOKS if (found := look())]
+    return [finding for look in LOOKS if (finding := look())]
 
 
 def ready(findings: list[Finding]) -> bool:
@@ -80,32 +82,35 @@ def address() -> Finding | None:
 
 def python() -> Finding:
     """Compare the version of Python with the one that the course requires, and name those that were tested."""
-    asked = metadata("course_utils")["Requires-Python"]
+    required = metadata("course_utils")["Requires-Python"]
     tested = [each.rpartition(" ")[2] for each in metadata("course_utils").get_all("Classifier") or () if "3." in each]
-    found = f"{platform.python_version()} at {sys.executable}; this edition was tested on {', '.join(tested)}"
-    if SpecifierSet(asked).contains(platform.python_version(), prereleases=True):
-        return Finding("Python", GOOD, found)
-    return Finding("Python", NEEDED, found, f"Python {asked}, in which all runs; make lab PYTHON=… takes another one")
+    running = f"{platform.python_version()} at {sys.executable}; this edition was tested on {', '.join(tested)}"
+    if SpecifierSet(required).contains(platform.python_version(), prereleases=True):
+        return Finding("Python", GOOD, running)
+    return Finding(
+        "Python", NEEDED, running, f"Python {required}, in which all runs; make lab PYTHON=… takes another one"
+    )
 
 
 def packages() -> Finding:
     """Report on the packages that the course requires, except those that have a finding of their own."""
-    missing, others = [], []
-    asked = [each for each in _requirements() if each.name not in SEEN_APART]
-    for each in asked:
-        found = _version(each.name)
-        if not found:
+    missing = []
+    others = []
+    required = [each for each in _requirements() if each.name not in SEEN_APART]
+    for each in required:
+        installed = _version(each.name)
+        if not installed:
             missing.append(each)
-        elif not each.specifier.contains(found, prereleases=True):
-            others.append(f"{each.name} {found} where {each.specifier} is asked for")
+        elif not each.specifier.contains(installed, prereleases=True):
+            others.append(f"{each.name} {installed} where {each.specifier} is asked for")
     if missing:
         names = " ".join(each.name for each in missing)
         todo = f"{_pip(*missing)}: lessons and exercises need them"
         return Finding("packages", NEEDED, f"not installed: {names}", todo)
     if others:
-        todo = f"{_pip(*asked)}, if something does not work"
-        return Finding("packages", OPTIONAL, f"all {len(asked)} are there; {', '.join(others)}", todo)
-    return Finding("packages", GOOD, f"all {len(asked)} are there")
+        todo = f"{_pip(*required)}, if something does not work"
+        return Finding("packages", OPTIONAL, f"all {len(required)} are there; {', '.join(others)}", todo)
+    return Finding("packages", GOOD, f"all {len(required)} are there")
 
 
 def torch() -> Finding:
@@ -114,13 +119,15 @@ def torch() -> Finding:
     try:
         import torch as library
     except Exception as error:  # a library built for another system can raise any error
-        return Finding("torch", NEEDED, f"does not load: {_said(error)}", f"{_pip(pinned)}: every lesson needs it")
+        return Finding(
+            "torch", NEEDED, f"does not load: {_describe_error(error)}", f"{_pip(pinned)}: every lesson needs it"
+        )
     built = f"for CUDA {library.version.cuda}" if library.version.cuda else "for CPUs"
-    found = f"{library.__version__}, {built}"
+    installed = f"{library.__version__}, {built}"
     if pinned.specifier.contains(library.__version__):
-        return Finding("torch", GOOD, found)
+        return Finding("torch", GOOD, installed)
     todo = f"{_pip(pinned)}, if a number differs: the course was built with it"
-    return Finding("torch", OPTIONAL, f"{found}; the course pins {pinned.specifier}", todo)
+    return Finding("torch", OPTIONAL, f"{installed}; the course pins {pinned.specifier}", todo)
 
 
 def triton() -> Finding:
@@ -128,16 +135,16 @@ def triton() -> Finding:
     pinned = _requirement("triton")
     if pinned.marker and not pinned.marker.evaluate():
         return Finding("Triton", OPTIONAL, "there is none for this system", "Linux, for the kernels of day 6")
-    found = _version("triton")
-    if not found:
+    installed = _version("triton")
+    if not installed:
         return Finding("Triton", OPTIONAL, "not installed", f"{_pip(pinned)}, for the kernels of day 6")
     forced = {"0": False, "1": True}.get(os.environ.get("TRITON_INTERPRET", ""))
     interprets = forced if forced is not None else not _cards()
     how = "kernels run in its interpreter, right but slow" if interprets else "kernels are compiled for the GPU"
-    if pinned.specifier.contains(found):
-        return Finding("Triton", GOOD, f"{found}; {how}")
+    if pinned.specifier.contains(installed):
+        return Finding("Triton", GOOD, f"{installed}; {how}")
     todo = f"{_pip(pinned)}, if a kernel of day 6 does not work"
-    return Finding("Triton", OPTIONAL, f"{found}; {how}; the course pins {pinned.specifier}", todo)
+    return Finding("Triton", OPTIONAL, f"{installed}; {how}; the course pins {pinned.specifier}", todo)
 
 
 def gpu() -> Finding:
@@ -156,28 +163,28 @@ def real_model() -> Finding:
         if not (missing := real.missing()):
             return Finding("real model", GOOD, str(store.chosen() or store.place()))
     except Exception as error:  # no torch, or COURSE_MODEL names a file that does not exist
-        missing = _said(error)
+        missing = _describe_error(error)
     return Finding("real model", OPTIONAL, "not here; lessons show what it gave", missing)
 
 
 def jupyterlab() -> Finding:
     """Report on JupyterLab and its extensions, which show widgets and the alt texts of pictures."""
     pinned = _requirement("jupyterlab")
-    found = _version("jupyterlab")
-    if not found:
+    installed = _version("jupyterlab")
+    if not installed:
         return Finding("JupyterLab", NEEDED, "not installed", f"{_pip(pinned)}: notebooks are opened with it")
     from jupyter_core.paths import jupyter_path
 
     places = [Path(path) for path in jupyter_path("labextensions")]
     missing = [name for name in EXTENSIONS if not any((place / name / "package.json").exists() for place in places)]
     if not missing:
-        return Finding("JupyterLab", GOOD, f"{found}, with the extensions that show widgets")
-    shown = [name for name in missing if name != "course_utils"]
-    brought = " ".join(EXTENSIONS[name] for name in shown or missing)
-    what = "widgets do not show without" if shown else "alt texts of pictures need it"
+        return Finding("JupyterLab", GOOD, f"{installed}, with the extensions that show widgets")
+    widgets = [name for name in missing if name != "course_utils"]
+    brought = " ".join(EXTENSIONS[name] for name in widgets or missing)
+    what = "widgets do not show without" if widgets else "alt texts of pictures need it"
     todo = f"{sys.executable} -m pip install --force-reinstall --no-deps {brought}: {what}"
-    lacking = f"{found}, without its extension {', '.join(missing)}"
-    return Finding("JupyterLab", NEEDED if shown else OPTIONAL, lacking, todo)
+    lacking = f"{installed}, without its extension {', '.join(missing)}"
+    return Finding("JupyterLab", NEEDED if widgets else OPTIONAL, lacking, todo)
 
 
 def sandbox() -> Finding:
@@ -190,16 +197,16 @@ def sandbox() -> Finding:
     except (CourseError, ImportError, OSError) as error:
         todo = "WSL, or Linux or macOS" if sys.platform == "win32" else "what the line above names"
         use = "to grade; checks in notebooks need none of it"
-        return Finding("sandbox", OPTIONAL, f"course grade cannot run: {_said(error)}", f"{todo}, {use}")
+        return Finding("sandbox", OPTIONAL, f"course grade cannot run: {_describe_error(error)}", f"{todo}, {use}")
     if confinement.full:
         return Finding("sandbox", GOOD, "bubblewrap: answers are graded without network and without your files")
-    said = str(confinement).removeprefix("Student code was held by ")
+    confined = str(confinement).removeprefix("Student code was held by ")
     todo = "only Linux confines answers fully, with bubblewrap"
     if sys.platform == "linux":
         todo = "a system that lets bubblewrap make namespaces and filters system calls"
         if not shutil.which("bwrap"):
             todo = "apt-get install bubblewrap"
-    return Finding("sandbox", OPTIONAL, said, f"{todo}, to grade what others wrote; your own answers need none")
+    return Finding("sandbox", OPTIONAL, confined, f"{todo}, to grade what others wrote; your own answers need none")
 
 
 def browser() -> Finding:
@@ -219,14 +226,15 @@ def browser() -> Finding:
 
 def find_chromium() -> str | None:
     """Return the path of the browser that shows pages in tests, or None."""
-    return next(filter(None, map(shutil.which, CHROMIUM)), None)
+    return next((path for name in CHROMIUM if (path := shutil.which(name))), None)
 
 
 def machine() -> Finding:
     """Report the cores that this process may use, and the memory of the machine or of its container."""
-    count, memory = cores(), _memory()
-    told = f"{memory / 2**30:.1f} GiB of memory" if memory else "memory unknown"
-    return Finding("machine", GOOD, f"{count} {'core' if count == 1 else 'cores'}, {told}, {platform.system()}")
+    count = cores()
+    memory = _memory()
+    memory_text = f"{memory / 2**30:.1f} GiB of memory" if memory else "memory unknown"
+    return Finding("machine", GOOD, f"{count} {'core' if count == 1 else 'cores'}, {memory_text}, {platform.system()}")
 
 
 LOOKS: tuple[Callable[[], Finding | None], ...] = (
@@ -236,8 +244,8 @@ LOOKS: tuple[Callable[[], Finding | None], ...] = (
 
 def _requirements() -> list[Requirement]:
     """Return the packages that the course requires on this system, without its extras."""
-    asked = [Requirement(line) for line in requires("course_utils") or ()]
-    return [each for each in asked if each.marker is None or each.marker.evaluate({"extra": ""})]
+    requirements = [Requirement(line) for line in requires("course_utils") or ()]
+    return [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
 
 
 def _requirement(name: str) -> Requirement:
@@ -252,9 +260,9 @@ def _version(package: str) -> str:
         return ""
 
 
-def _pip(*wanted: Requirement) -> str:
+def _pip(*requirements: Requirement) -> str:
     """Return the command that installs these packages into this Python."""
-    quoted = [f'"{one.name}{one.specifier}"' for one in wanted]
+    quoted = [f'"{one.name}{one.specifier}"' for one in requirements]
     return f"{sys.executable} -m pip install {' '.join(quoted)}"
 
 
@@ -263,10 +271,10 @@ def _cards() -> list[str]:
     try:
         import torch as library
 
-        found = [library.cuda.get_device_properties(one) for one in range(library.cuda.device_count())]
+        devices = [library.cuda.get_device_properties(one) for one in range(library.cuda.device_count())]
     except Exception:  # no torch, one that does not load, or a driver that fails
         return []
-    return [f"{card.name}, {card.total_memory / 2**30:.0f} GiB" for card in found]
+    return [f"{card.name}, {card.total_memory / 2**30:.0f} GiB" for card in devices]
 
 
 def _memory() -> int:
@@ -281,5 +289,5 @@ def _memory() -> int:
         return total
 
 
-def _said(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return one_line(str(error) or type(error).__name__, 200)

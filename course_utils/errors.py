@@ -32,9 +32,9 @@ def one_line(text: str, longest: int = 600) -> str:
     Control and formatting characters and unpaired surrogates become spaces. A space also breaks up whatever a CI
     workflow would read as a command, because the line may be printed in the output of one.
     """
-    shown = " ".join("".join(c if c.isprintable() else " " for c in text[: 10 * longest]).split())
-    shown = _COMMAND_OF_CI.sub(r"\1 ", shown)
-    return shown if len(shown) <= longest else f"{shown[:longest]}…"
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 10 * longest]).split())
+    line = _COMMAND_OF_CI.sub(r"\1 ", line)
+    return line if len(line) <= longest else f"{line[:longest]}…"
 
 
 class CourseError(Exception):
@@ -87,7 +87,10 @@ class CellFailed(Signal):
 
     def __init__(self, cell: int, line: int, what: str, todo: str):
         super().__init__(f"{what}; {todo}")
-        self.cell, self.line, self.what, self.todo = cell, line, what, todo
+        self.cell = cell
+        self.line = line
+        self.what = what
+        self.todo = todo
 
 
 class RegionError(Signal):
@@ -101,7 +104,9 @@ class RegionError(Signal):
 
     def __init__(self, line: int, what: str, todo: str):
         super().__init__(f"{what}; {todo}")
-        self.line, self.what, self.todo = line, what, todo
+        self.line = line
+        self.what = what
+        self.todo = todo
 
 
 class KernelLost(Signal):
@@ -114,7 +119,8 @@ class KernelLost(Signal):
 
     def __init__(self, status: str, reason: str, trace: str = ""):
         super().__init__(reason)
-        self.status, self.trace = status, trace
+        self.status = status
+        self.trace = trace
 
 
 class PutOff(Signal):

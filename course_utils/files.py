@@ -94,8 +94,8 @@ def code_in(source: str) -> str:
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:
                 lines[first.lineno - 1 : first.end_lineno] = [""] * ((first.end_lineno or 0) - first.lineno + 1)
-    code = _COMMENT.sub(lambda found: found[0] if found[1] else "", "\n".join(lines))
-    return _EMPTY_LINES.sub(lambda found: found[0] if found[1] else "\n", code).strip()
+    code = _COMMENT.sub(lambda match: match[0] if match[1] else "", "\n".join(lines))
+    return _EMPTY_LINES.sub(lambda match: match[0] if match[1] else "\n", code).strip()
 
 
 def keep_copy(path: Path) -> Path:
@@ -157,12 +157,12 @@ class Marker:
         except (OSError, ValueError, TypeError):
             trouble = f"is not empty, and no {self.made_by} made it"
             raise CourseError(f"{folder}: {trouble}; give a new or an empty folder") from None
-        for name, found in self._hashes(folder).items():
-            if written.get(name) != found:
+        for name, digest in self._hashes(folder).items():
+            if written.get(name) != digest:
                 trouble = f"was changed or added since its {self.made_by}"
                 raise CourseError(f"{folder / name}: {trouble}; move it, or give another folder")
 
     def _hashes(self, folder: Path) -> dict[str, str]:
-        found = {path for pattern in self.patterns for path in folder.glob(pattern) if not path.is_dir()}
-        files = sorted(found - {folder / self.name})
+        paths = {path for pattern in self.patterns for path in folder.glob(pattern) if not path.is_dir()}
+        files = sorted(paths - {folder / self.name})
         return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

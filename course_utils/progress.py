@@ -24,7 +24,7 @@ from course_utils.course import (
     WORK_FOLDER,
     Day,
     find_notebook,
-    where_it_is,
+    folder_advice,
 )
 
 RECORD = "progress.json"
@@ -94,15 +94,15 @@ class DayProgress:
         return sum(exercise.minutes for exercise in self.exercises)
 
     @property
-    def left(self) -> dict[str, int]:
+    def remaining(self) -> dict[str, int]:
         """Minutes that are left of the lesson and of the exercises, without what is done.
 
         Nobody says when a lesson was read: it counts as read when at least half of its day's exercises have passed.
         """
         exercises = sum(exercise.minutes for exercise in self.exercises if not exercise.done)
-        read = self.done and 2 * self.done >= len(self.exercises)
-        left = {"lesson": 0 if read else self.lesson, "exercises": exercises}
-        return {what: minutes for what, minutes in left.items() if minutes}
+        lesson_read = self.done and 2 * self.done >= len(self.exercises)
+        remaining = {"lesson": 0 if lesson_read else self.lesson, "exercises": exercises}
+        return {what: minutes for what, minutes in remaining.items() if minutes}
 
     @property
     def next(self) -> Exercise | None:
@@ -126,7 +126,7 @@ class Progress:
     @property
     def minutes_left(self) -> int:
         """Minutes of all lessons and exercises that are left."""
-        return sum(sum(day.left.values()) for day in self.days)
+        return sum(sum(day.remaining.values()) for day in self.days)
 
     @property
     def next(self) -> tuple[DayProgress, Exercise] | None:
@@ -136,14 +136,15 @@ class Progress:
 
 def read_progress(root: Path = WORK_FOLDER) -> Progress:
     """Return the progress of the learner whose course lies in `root`. Missing or damaged files raise no error."""
-    graded, trouble = {}, ""
+    graded = {}
+    trouble = ""
     try:
         graded = read_record(root / "grades" / RECORD)
     except ValueError as error:
         trouble = f"grades/{RECORD} {error}; run make grade, which puts it aside and starts a new one"
-    days = tuple(_day(root, day, graded.get(str(day.number), {})) for day in DAYS)
+    days = tuple(_progress_of_day(root, day, graded.get(str(day.number), {})) for day in DAYS)
     if not any(day.exercises for day in days):
-        return Progress(days, trouble, f"There are no exercises here; {where_it_is()}.")
+        return Progress(days, trouble, f"There are no exercises here; {folder_advice()}.")
     return Progress(days, trouble, "" if graded or trouble else _remark(root))
 
 
@@ -185,12 +186,13 @@ def plain_title(heading: str) -> str:
 
 def notebook_name(root: Path, number: int) -> str:
     """Return the file name of a day's exercises, without its ending; empty if the day has none in `root`."""
-    return _first(root, number, SOLUTIONS, EXERCISES).stem
+    return _first_notebook(root, number, SOLUTIONS, EXERCISES).stem
 
 
-def _day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
-    number, title = day.number, day.title
-    name = notebook_name(root, number) or _first(root, number, LESSONS).stem
+def _progress_of_day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgress:
+    number = day.number
+    title = day.title
+    name = notebook_name(root, number) or _first_notebook(root, number, LESSONS).stem
     lesson, exercises = (day.minutes, _exercises(root, name)) if name else (0, ())
     if not graded:
         return DayProgress(number, title, name, lesson, exercises)
@@ -218,11 +220,11 @@ def exercises_of(number: int, root: Path = WORK_FOLDER) -> tuple[Exercise, ...]:
 
 def _exercises(root: Path, name: str) -> tuple[Exercise, ...]:
     """Read the exercises of a day from its source, or else from the first of its notebooks that has some."""
-    if found := tuple(_asked_in_source(root / SOURCES[SOLUTIONS] / f"{name}.md")):
-        return found
+    if exercises := tuple(_exercises_in_source(root / SOURCES[SOLUTIONS] / f"{name}.md")):
+        return exercises
     for folder in (SOLUTIONS, EXERCISES):
-        if found := tuple(_asked(root / folder / f"{name}.ipynb")):
-            return found
+        if exercises := tuple(_exercises_in_notebook(root / folder / f"{name}.ipynb")):
+            return exercises
     return ()
 
 
@@ -232,7 +234,7 @@ _HEAD = re.compile(r"^## (?:\d+\. )?(.+)\n+.*difficulty \d of 5 · (\d+) minutes
 _ID = re.compile(r"^  grade: true\n  grade_id: check_(\w+)$(?:\n  .*)*?\n  points: (\d+)$", re.MULTILINE)
 
 
-def _asked_in_source(source: Path) -> Iterator[Exercise]:
+def _exercises_in_source(source: Path) -> Iterator[Exercise]:
     """Yield the exercises in a source file, one for each section; none if the file cannot be read."""
     try:
         text = source.read_text(encoding="utf-8")
@@ -244,7 +246,7 @@ def _asked_in_source(source: Path) -> Iterator[Exercise]:
             yield Exercise(check[1], plain_title(head[1]), int(check[2]), int(head[2]))
 
 
-def _asked(notebook: Path) -> Iterator[Exercise]:
+def _exercises_in_notebook(notebook: Path) -> Iterator[Exercise]:
     """Yield a notebook's exercises: title and minutes from the text above an answer, points from its check cell."""
     cells = list(_cells(notebook))
     points = {g["grade_id"].removeprefix("check_"): g.get("points", 0) for _, _, g in cells if g.get("grade")}
@@ -262,16 +264,16 @@ def _cells(notebook: Path) -> list[tuple[str, str, dict]]:
     """Return kind, text and nbgrader metadata of each cell; an empty list if the file is not a notebook."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        found = [(cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("nbgrader") or {}) for cell in cells]
-        return found if all("grade_id" in grading for _, _, grading in found if grading) else []
+        rows = [(cell["cell_type"], "".join(cell["source"]), cell["metadata"].get("nbgrader") or {}) for cell in cells]
+        return rows if all("grade_id" in grading for _, _, grading in rows if grading) else []
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
 
 
-def _first(root: Path, number: int, *folders: str) -> Path:
+def _first_notebook(root: Path, number: int, *folders: str) -> Path:
     """Return a day's notebook from the first of these folders that has one; an empty path if none has."""
-    found = (find_notebook(root / folder, number) for folder in folders)
-    return next(filter(None, found), Path())
+    notebooks = (find_notebook(root / folder, number) for folder in folders)
+    return next((notebook for notebook in notebooks if notebook), Path())
 
 
 def _is_day(day: dict) -> bool:

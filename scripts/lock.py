@@ -14,7 +14,7 @@ LEFT_OUT = re.compile(r"pip==|course[_-]utils\b|nvidia-|cuda-|#|-e ", re.IGNOREC
 
 
 def locked(frozen: list[str], other: list[str]) -> list[str]:
-    """The lines of a lock file, without those of another one."""
+    """Return the lines of a lock file, without those of another one."""
     pins = [re.sub(r"\+[a-z0-9.]+$", "", line.strip()) for line in frozen if line.strip() and not LEFT_OUT.match(line)]
     pins = [f"{pin}; sys_platform == 'linux'" if pin.startswith("triton==") else pin for pin in pins]
     return [pin for pin in pins if pin not in other]

@@ -37,19 +37,25 @@ body {{ margin: 0; padding: 0 4px; }}
 
 def frames(page: Page) -> list[tuple[Image.Image, int]]:
     """Return the pictures of the widget as the query moves, each with its milliseconds."""
-    told, root = page.locator(".course-plane-told").bounding_box(), page.locator(".course-plane").bounding_box()
-    clip = {"x": root["x"], "y": root["y"], "width": root["width"], "height": told["y"] + told["height"] - root["y"]}
+    text_box = page.locator(".course-plane-told").bounding_box()
+    root = page.locator(".course-plane").bounding_box()
+    clip = {
+        "x": root["x"],
+        "y": root["y"],
+        "width": root["width"],
+        "height": text_box["y"] + text_box["height"] - root["y"],
+    }
 
     def shot() -> Image.Image:
         return Image.open(io.BytesIO(page.screenshot(clip=clip)))
 
     page.locator(".course-plane-handle").focus()
-    found = [(shot(), FIRST)]
+    pictures = [(shot(), FIRST)]
     for key, times, last in STEPS:
         for step in range(times):
             page.keyboard.press(key)
-            found.append((shot(), last if step == times - 1 else EACH))
-    return found
+            pictures.append((shot(), last if step == times - 1 else EACH))
+    return pictures
 
 
 def save(pictures: list[tuple[Image.Image, int]], ground: str, path: Path) -> None:
@@ -57,7 +63,8 @@ def save(pictures: list[tuple[Image.Image, int]], ground: str, path: Path) -> No
     palette = pictures[-1][0].convert("RGB").quantize(128, dither=Image.Dither.NONE)
     images = [each.convert("RGB").quantize(palette=palette, dither=Image.Dither.NONE) for each, _ in pictures]
     for image in images:
-        colours, place = image.getpalette() or [], 3 * image.getpixel((0, 0))
+        colours = image.getpalette() or []
+        place = 3 * image.getpixel((0, 0))
         image.putpalette([*colours[:place], *ImageColor.getrgb(ground), *colours[place + 3 :]])
     times = [duration for _, duration in pictures]
     images[0].save(path, save_all=True, append_images=images[1:], duration=times, loop=0, optimize=True)

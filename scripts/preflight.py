@@ -9,11 +9,11 @@ TESTED = "3.11, 3.12 and 3.13"  # as the classifiers in pyproject.toml say
 
 
 def missing():
-    """What is lacking and what to do, or an empty string."""
+    """Return what is lacking and what to do, or an empty string."""
     if not (3, 11) <= sys.version_info[:2] <= NEWEST:
-        found = ".".join(map(str, sys.version_info[:2]))
+        problem = ".".join(map(str, sys.version_info[:2]))
         needed = ", 3.11 to " + ".".join(map(str, NEWEST)) + " needed; pass one, as in: make lab PYTHON=python3.12"
-        return "Python " + found + " found at " + sys.executable + needed
+        return "Python " + problem + " found at " + sys.executable + needed
     import importlib.util
     import shutil
 
@@ -26,18 +26,18 @@ def missing():
             return sys.executable + " has no " + module + " module" + todo
     made_with = _version_of_venv()
     if made_with not in ("", ".".join(map(str, sys.version_info[:2]))):
-        found = ".venv was made with Python " + made_with + ", and " + sys.executable + " is another"
+        problem = ".venv was made with Python " + made_with + ", and " + sys.executable + " is another"
         todo = "; pass the first, as in: make lab PYTHON=python" + made_with + ", or type make clean to begin anew"
-        return found + todo
+        return problem + todo
     free = shutil.disk_usage(os.getcwd()).free / 1e9
     if free < NEEDED_GB and not os.path.exists(".venv/lib"):
-        found = str(round(free, 1)) + " GB free on this disk"
-        return found + ", about " + str(NEEDED_GB) + " GB needed for .venv; make room and try again"
+        problem = str(round(free, 1)) + " GB free on this disk"
+        return problem + ", about " + str(NEEDED_GB) + " GB needed for .venv; make room and try again"
     return ""
 
 
 def _version_of_venv():
-    """The minor version of Python that .venv was made with, such as 3.12; an empty string without one."""
+    """Return the minor version of Python that .venv was made with, such as 3.12; an empty string without one."""
     try:
         with open(".venv/pyvenv.cfg") as settings:
             versions = [line.split("=")[1].strip() for line in settings if line.startswith("version")]

@@ -21,7 +21,8 @@ def shards() -> list[list[str]]:
 
 def main(command: list[str]) -> int:
     """Run the command with each shard's folders as its last arguments; the exit status is 1 where it failed for one."""
-    told, failed = [], False
+    lines = []
+    failed = False
     for folders in shards():
         name = " ".join(folders)
         print(f"\n== {name}", flush=True)
@@ -29,8 +30,8 @@ def main(command: list[str]) -> int:
         fine = subprocess.run([*command, *folders], cwd=ROOT).returncode in FINE
         failed |= not fine
         minutes, seconds = divmod(round(time.monotonic() - began), 60)
-        told.append(f"{minutes:4} min {seconds:2} s{'' if fine else '  failed'}  {name}")
-    print("\n".join(["\n== minutes by shard", *told]))
+        lines.append(f"{minutes:4} min {seconds:2} s{'' if fine else '  failed'}  {name}")
+    print("\n".join(["\n== minutes by shard", *lines]))
     return int(failed)
 
 

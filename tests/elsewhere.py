@@ -26,7 +26,8 @@ class Without:
     """A finder of modules that does not find some of them."""
 
     def __init__(self, finder, names):
-        self.finder, self.names = finder, names
+        self.finder = finder
+        self.names = names
 
     def find_spec(self, name, path=None, target=None):
         return None if name.split(".")[0] in self.names else self.finder.find_spec(name, path, target)
@@ -91,7 +92,7 @@ def import_cells(path):
     cells = [cell.source for cell in code if "setup" not in cell.metadata.get("tags", [])]
     parsed = [(source, [s for s in body(source) if isinstance(s, ast.Import | ast.ImportFrom)]) for source in cells]
     importing = [(source, imports) for source, imports in parsed if imports]  # none on the page of references
-    return [source for source, _ in importing[:1]] + ["\n".join(map(ast.unparse, found)) for _, found in importing[1:]]
+    return [source for source, _ in importing[:1]] + ["\n".join(map(ast.unparse, nodes)) for _, nodes in importing[1:]]
 
 
 def body(source):
@@ -134,11 +135,11 @@ def course(*arguments):
     from course_utils import cli
 
     sys.argv = ["course", *arguments]
-    with contextlib.redirect_stderr(io.StringIO()) as said:
+    with contextlib.redirect_stderr(io.StringIO()) as complaint:
         try:
             cli.main()
         except SystemExit as ended:
-            return {"status": ended.code, "stderr": said.getvalue()}
+            return {"status": ended.code, "stderr": complaint.getvalue()}
 
 
 def main(system):
@@ -148,7 +149,7 @@ def main(system):
     imitate(system)
     root = Path(__file__).parents[1]
     lessons = sorted([*root.glob("notebooks/*.ipynb"), *root.glob("exercises/*.ipynb")])
-    told = {
+    report = {
         "cell of day 6": cell_with(root / "notebooks" / "day6_flash_attention.ipynb", "NO_TRITON ="),
         "notebooks": {path.relative_to(root).as_posix(): attempt(run_cells, path) for path in lessons},
         "modules": {name: attempt(importlib.import_module, name) for name in modules()},
@@ -156,8 +157,8 @@ def main(system):
         "doctor": course("doctor"),
     }
     if system == "windows":
-        told["grade"] = course("grade", str(root / "exercises" / "day1_attention_by_hand.ipynb"))
-    print("\n" + json.dumps(told))
+        report["grade"] = course("grade", str(root / "exercises" / "day1_attention_by_hand.ipynb"))
+    print("\n" + json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ def course(*arguments, cwd: Path | None = None) -> tuple[int, str, str]:
     ):
         patch.setattr(sys, "argv", ["course", *map(str, arguments)])
         cli.main()
-    said = [line for line in err.getvalue().splitlines(keepends=True) if not line.startswith(CONFINED)]
-    return ended.value.code or 0, out.getvalue(), "".join(said)
+    complaints = [line for line in err.getvalue().splitlines(keepends=True) if not line.startswith(CONFINED)]
+    return ended.value.code or 0, out.getvalue(), "".join(complaints)
 
 
 def script(path: Path, *arguments) -> str:

@@ -64,6 +64,9 @@ def _mark(reason: str) -> pytest.MarkDecorator:
 
 
 NO_CHROMIUM = _chromium()
-BUBBLEWRAP, LANDLOCK, CHROMIUM, NODE = _mark(_bubblewrap()), _mark(_landlock()), _mark(NO_CHROMIUM), _mark(_node())
+BUBBLEWRAP = _mark(_bubblewrap())
+LANDLOCK = _mark(_landlock())
+CHROMIUM = _mark(NO_CHROMIUM)
+NODE = _mark(_node())
 EITHER = _mark(_bubblewrap() and _landlock())  # of the two, to shut files away
 LINUX = _mark("" if sys.platform == "linux" else "this is there for Linux only")

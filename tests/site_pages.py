@@ -14,19 +14,30 @@ class Read(HTMLParser):
 
     def __init__(self, path):
         super().__init__(convert_charrefs=True)
-        self.path, self.ids, self.links, self.loads, self.words, self.widgets = path, set(), [], [], [], []
+        self.path = path
+        self.ids = set()
+        self.links = []
+        self.loads = []
+        self.words = []
+        self.widgets = []
         self._skipped = 0
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.ids |= {given[name] for name in ("id", "name") if given.get(name)}
-        if tag == "a" and given.get("href"):
-            self.links.append(given["href"])
-        if given.get(LOADS.get(tag, "")) and given.get("rel") not in ("index", "search", "next", "prev", "canonical"):
-            self.loads.append(given[LOADS[tag]])
-        if "data-widget" in given:
-            self.widgets.append((given["data-widget"], given["id"]))
+        attributes = dict(attrs)
+        self.ids |= {attributes[name] for name in ("id", "name") if attributes.get(name)}
+        if tag == "a" and attributes.get("href"):
+            self.links.append(attributes["href"])
+        if attributes.get(LOADS.get(tag, "")) and attributes.get("rel") not in (
+            "index",
+            "search",
+            "next",
+            "prev",
+            "canonical",
+        ):
+            self.loads.append(attributes[LOADS[tag]])
+        if "data-widget" in attributes:
+            self.widgets.append((attributes["data-widget"], attributes["id"]))
         self._skipped += tag in ("script", "style")
 
     def handle_endtag(self, tag):
@@ -43,12 +54,14 @@ class Read(HTMLParser):
     def files(self):
         """What it loads, as files of the site: also what its style sheets load, and its widgets when they come near."""
         static = next(folder for folder in self.path.parents if (folder / "_static").exists()) / "_static"
-        found = {(self.path.parent / unquote(re.sub(r"[?#].*", "", name))).resolve() for name in self.loads}
+        files_needed = {(self.path.parent / unquote(re.sub(r"[?#].*", "", name))).resolve() for name in self.loads}
         for widget, state in self.widgets:
-            found |= {static / "widgets" / f"{widget}.js", static / "states" / f"{state}.js"}
-        sheets = [path for path in found if path.suffix == ".css"]
-        found |= {used for path in sheets for used in _used_by(path) if used.suffix == ".woff2" and used.exists()}
-        return found
+            files_needed |= {static / "widgets" / f"{widget}.js", static / "states" / f"{state}.js"}
+        sheets = [path for path in files_needed if path.suffix == ".css"]
+        files_needed |= {
+            used for path in sheets for used in _used_by(path) if used.suffix == ".woff2" and used.exists()
+        }
+        return files_needed
 
 
 def _used_by(sheet):

@@ -77,8 +77,8 @@ def inspected(kernel) -> dict:
     # Products on tensor cores, of a warp group and of a warp; ordinary multiply-adds; tile loads by the copy engine;
     # stores and loads of spilled registers.
     names = ("HGMMA", "HMMA", "FFMA", "UTMALDG", "STL", "LDL")
-    found = {name: len(re.findall(rf"\b{name}\b", code)) for name in names}
-    return {"registers": int(registers), "stack": int(stack), "shared": kernel.metadata.shared} | found
+    counts = {name: len(re.findall(rf"\b{name}\b", code)) for name in names}
+    return {"registers": int(registers), "stack": int(stack), "shared": kernel.metadata.shared} | counts
 
 
 def decoding(d, config, dtype="bf16", rows=16, ones=(), lengths=True):
@@ -97,8 +97,8 @@ def all_of_them():
     rows = []
     for name, (kernel, table) in TABLES.items():
         for d in (64, 128, 256):
-            tried = table[d] if name == "forward" else table[d][:2]
-            for number, config in enumerate(tried):
+            rows = table[d] if name == "forward" else table[d][:2]
+            for number, config in enumerate(rows):
                 for dtype in ("bf16", "fp16") if number == 0 else ("bf16",):
                     row = {"kernel": name, "d": d, "config": str(config), "dtype": dtype}
                     rows.append(row | inspected(compiled(kernel, config, d, dtype, causal=True)))

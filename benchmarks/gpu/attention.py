@@ -19,7 +19,8 @@ from course_utils.costs.baselines import library, naive
 from course_utils.costs.counts import attention_flops
 from course_utils.costs.measure import environment, growth_exponent, peak_memory, ratio, time_call, time_together
 
-TOKENS, WIDTH = 16384, 2048
+TOKENS = 16384
+WIDTH = 2048
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
 NAIVE_UP_TO = 8192  # beyond, its scores and their copies take tens of gigabytes
 
@@ -36,8 +37,8 @@ def random_inputs(B, T, d, device, dtype, width=WIDTH):
 
 
 def working(q, k, v, causal):
-    """The implementations that take such inputs here, by name."""
-    found = {}
+    """Return the implementations that take such inputs here, by name."""
+    usable = {}
     for name, function in IMPLEMENTATIONS.items():
         if name == "naive" and q.shape[2] > NAIVE_UP_TO:
             continue
@@ -46,8 +47,8 @@ def working(q, k, v, causal):
         except RuntimeError as error:
             print(f"  {name} does not run here: {str(error).splitlines()[0][:100]}")
             continue
-        found[name] = function
-    return found
+        usable[name] = function
+    return usable
 
 
 def measure_errors(device, dtype, T, widths):
@@ -60,10 +61,10 @@ def measure_errors(device, dtype, T, widths):
         expected = (expected, *torch.autograd.grad(expected, exact, do.double()))
         for name, function in working(q, k, v, causal).items():
             o = function(q, k, v, causal)
-            found = (o, *torch.autograd.grad(o, (q, k, v), do))
+            results = (o, *torch.autograd.grad(o, (q, k, v), do))
             errors = {
                 f"error_{what}": ((a.double() - b).norm() / b.norm()).item()
-                for what, a, b in zip(("o", "dq", "dk", "dv"), found, expected, strict=True)
+                for what, a, b in zip(("o", "dq", "dk", "dv"), results, expected, strict=True)
             }
             rows.append({"measured": "error", "dtype": str(dtype)[6:], "d": d, "causal": causal, "T": T} | errors)
             rows[-1]["implementation"] = name
@@ -136,7 +137,7 @@ def time_table(rows):
 
 
 def time_finding(rows, direction, d, causal):
-    """The least and the largest of ours over each other one, for T of 2k or more, as a sentence."""
+    """Return the least and the largest of ours over each other one, for T of 2k or more, as a sentence."""
     ours = [row for row in rows if row["implementation"] == "ours"]
     ours = [row for row in ours if row["T"] >= 2048] or ours
     parts = []
@@ -150,7 +151,7 @@ def time_finding(rows, direction, d, causal):
 
 
 def memory_finding(rows):
-    """How the peak of ours grows; nothing to say where fewer than two lengths took any memory."""
+    """Return how the peak of ours grows; nothing to say where fewer than two lengths took any memory."""
     ours = [row for row in rows if row["implementation"] == "ours" and row["peak_bytes"] > 0]
     if len(ours) < 2:
         return []
@@ -170,7 +171,8 @@ def main(quick=False, folder=records.LOCAL):
     matmul_rate = measure_matmul(device, dtype, 128 if quick else 8192, rounds)
     print(f"matrix product {matmul_rate / 1e12:.0f} TFLOP/s", flush=True)
 
-    rows, findings = [], []
+    rows = []
+    findings = []
     for one in (dtype,) if quick else (torch.bfloat16, torch.float16, torch.float32):
         errors = measure_errors(device, one, 40 if quick else 1000, widths)
         rows += errors

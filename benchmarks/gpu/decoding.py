@@ -55,23 +55,23 @@ IMPLEMENTATIONS["naive"] = [naive]
 
 def working(q, k, v):
     """{name: a function of no arguments} of what runs here with these inputs, replayed from a graph on a GPU."""
-    found = {}
+    usable = {}
     for name, ways in IMPLEMENTATIONS.items():
         for way in ways:
             function = partial(way, q, k, v)
             try:
                 function()
-                found[name] = replayed(function) if q.is_cuda else function
+                usable[name] = replayed(function) if q.is_cuda else function
                 break
             except RuntimeError as error:
                 refused = str(error).splitlines()[0][:100]
         else:
             print(f"  {name} does not run here: {refused}")
-    return found
+    return usable
 
 
 def replayed(function):
-    """The function's work on the GPU, recorded once. What it returned then is overwritten by each replay."""
+    """Return the function's work on the GPU, recorded once. What it returned then is overwritten by each replay."""
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(beside):  # libraries set themselves up in a stream's first calls, which cannot be recorded
@@ -90,7 +90,7 @@ def replayed(function):
 
 
 def random_inputs(B, heads, kv_heads, T, d, device, dtype):
-    """One query a sequence, (B, heads, 1, d), and keys and values of T tokens, (B, kv_heads, T, d) each."""
+    """Return one query a sequence, (B, heads, 1, d), and keys and values of T tokens, (B, kv_heads, T, d) each."""
     generator = torch.Generator(device).manual_seed(0)
     q = torch.randn(B, heads, 1, d, generator=generator, device=device, dtype=dtype)
     k, v = torch.randn(2, B, kv_heads, T, d, generator=generator, device=device, dtype=dtype).unbind()

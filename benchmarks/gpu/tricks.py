@@ -64,7 +64,8 @@ def kernel(
         acc = tl.zeros([BLOCK_Q, D_HEAD], tl.float32)
         l = tl.zeros([BLOCK_Q], tl.float32)
         m = tl.full([BLOCK_Q], -1e38, tl.float32)
-        unmasked, stop = T, T
+        unmasked = T
+        stop = T
         if CAUSAL:
             unmasked = i * BLOCK_Q // BLOCK_K * BLOCK_K if SPLIT else 0
             stop = (i + 1) * BLOCK_Q if SKIP else T
@@ -134,8 +135,8 @@ def variants(d, causal, quick):
     others = [(64, 32, 4, 1)] if quick else OTHER_BLOCKS[d]
     causal_only = {"SPLIT", "SKIP", "LONGEST_FIRST"}
     tricks = {name: switches for name, switches in WITHOUT.items() if causal or not causal_only & set(switches)}
-    found = {name: (blocks, switches) for name, switches in tricks.items()}
-    return found | {described(*other): (other, {}) for other in others}
+    kernels = {name: (blocks, switches) for name, switches in tricks.items()}
+    return kernels | {described(*other): (other, {}) for other in others}
 
 
 def described(block_q, block_k, warps, stages, registers=None):
@@ -152,11 +153,11 @@ def measure(device, dtype, d, causal, heads, T, rounds, quick):
     for name, (blocks, switches) in variants(d, causal, quick).items():
         function = partial(attend, q, k, v, causal, blocks, processors, **switches)
         try:
-            found = function()
+            result = function()
         except triton.runtime.errors.OutOfResources as error:
             print(f"  {name}: {error}")
             continue
-        torch.testing.assert_close(found, expected, atol=2e-2, rtol=2e-2, msg=f"{name} is wrong")
+        torch.testing.assert_close(result, expected, atol=2e-2, rtol=2e-2, msg=f"{name} is wrong")
         functions[name] = function
     timings = time_together(functions, rounds, warmup=2, device=device)
     rows = []
@@ -169,7 +170,7 @@ def measure(device, dtype, d, causal, heads, T, rounds, quick):
 
 
 def finding(rows):
-    """What each trick gives, as a sentence."""
+    """Return what each trick gives, as a sentence."""
     parts = [f"{row['slower']:.2f} with {row['variant']}" for row in rows if row["variant"] in WITHOUT][1:]
     kind = "causal" if rows[0]["causal"] else "full"
     return f"d_head {rows[0]['d']}, {kind}: times as long as the whole kernel, {', '.join(parts)}."
@@ -181,7 +182,8 @@ def main(quick=False, folder=records.LOCAL):
         raise SystemExit("no GPU here: nothing to measure (--quick tries all of it on the CPU, in the interpreter)")
     device, dtype = ("cuda", torch.bfloat16) if gpu else ("cpu", torch.float32)
     where = environment(device)
-    rows, findings = [], []
+    rows = []
+    findings = []
     for d, causal in itertools.product((64,) if quick else (64, 128), (False, True)):
         shape = (1, 64) if quick else (2 * 2048 // d, 8192)
         some = measure(device, dtype, d, causal, *shape, 2 if quick else 15, quick)

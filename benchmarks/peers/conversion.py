@@ -68,18 +68,19 @@ def case_{number}(env):
 
 
 def nbgrader_source(day: int) -> str:
-    """The text of the notebook that nbgrader takes as its source."""
+    """Return the text of the notebook that nbgrader takes as its source."""
     return COURSE.path(day).read_text(encoding="utf-8")
 
 
 def otter_tests(day: int) -> dict[str, str]:
-    """The test files of a day for otter, by grade_id."""
+    """Return the test files of a day for otter, by grade_id."""
     return {grade_id: otter_test(day, grade_id) for grade_id in all_exercises(day)}
 
 
 def otter_test(day: int, grade_id: str) -> str:
-    """The test file of one exercise: a function earns all or nothing, each entry by hand its share."""
-    exercise, by_hand = all_exercises(day)[grade_id], find_ladder(day, grade_id).by_hand
+    """Return the test file of one exercise: a function earns all or nothing, each entry by hand its share."""
+    exercise = all_exercises(day)[grade_id]
+    by_hand = find_ladder(day, grade_id).by_hand
     if by_hand:
         names = find_ladder(day, grade_id).names
         cases = [(name, exercise.points / len(names), False, name) for name in names]
@@ -103,7 +104,7 @@ def otter_test(day: int, grade_id: str) -> str:
 
 
 def otter_notebook(data: bytes, day: int) -> bytes:
-    """A submission as a student of an otter course would have sent it.
+    """Return a submission as a student of an otter course would have sent it.
 
     Each check cell that is as it was given becomes `grader.check(…)`, and the notebook begins with otter's own cell. A
     check cell that was changed stays as it is, and so does a file that is no notebook.
@@ -111,9 +112,9 @@ def otter_notebook(data: bytes, day: int) -> bytes:
     try:
         notebook = json.loads(data)
         cells = copy.deepcopy(notebook["cells"])
-        given = _given_checks(day)
+        checks_by_id = _visible_checks(day)
         for cell in cells:
-            grade_id = given.get("".join(cell["source"])) if _is_check(cell) else None
+            grade_id = checks_by_id.get("".join(cell["source"])) if _is_check(cell) else None
             if grade_id:
                 cell["source"] = f'grader.check("{grade_id}")'
         start = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": OTTER_START}
@@ -131,8 +132,8 @@ def write_otter_tests(day: int, folder: Path) -> None:
         (folder / f"{grade_id}.py").write_text(text, encoding="utf-8")
 
 
-def _given_checks(day: int) -> dict[str, str]:
-    """The grade_id of each check cell, by the source that a student is given and by that of the solution."""
+def _visible_checks(day: int) -> dict[str, str]:
+    """Return the grade_id of each check cell, by the source that a student is given and by that of the solution."""
     official = COURSE.notebook(day)
     return {
         cell.source: grade_id

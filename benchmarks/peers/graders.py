@@ -39,7 +39,7 @@ class Grader:
         return Path("submissions", f"{student}.ipynb")
 
     def convert(self, data: bytes) -> bytes:
-        """A submission in the form that students of this grader send."""
+        """Return a submission in the form that students of this grader send."""
         return data
 
     def lay_out(self, place: Path, files: Files) -> None:
@@ -48,11 +48,11 @@ class Grader:
             _write(place / self.path_of(student), self.convert(data))
 
     def commands(self, students: list[str]) -> list[list[str]]:
-        """The commands that grade, to be run in the place one after the other."""
+        """Return the commands that grade, to be run in the place one after the other."""
         return []
 
     def after(self) -> list[str]:
-        """A command that makes the scores readable, or nothing."""
+        """Return a command that makes the scores readable, or nothing."""
         return []
 
     def scores(self, results: Mapping[str, str], students: list[str]) -> dict[str, float | None]:
@@ -84,12 +84,12 @@ class Ours(Grader):
         return self.grade("submissions", "--day", str(DAY), "--jobs", str(self.jobs))
 
     def grade(self, *arguments: str) -> list[list[str]]:
-        """The command with these arguments."""
+        """Return the command with these arguments."""
         return [[str(self.python), "-m", "course_utils", "grade", "--out", "out", *arguments]]
 
     def scores(self, results, students):
-        found = json.loads(results.get("out/grades.json", '{"submissions": []}'))["submissions"]
-        return {student: None for student in students} | {each["student"]: each["score"] for each in found}
+        submissions = json.loads(results.get("out/grades.json", '{"submissions": []}'))["submissions"]
+        return {student: None for student in students} | {each["student"]: each["score"] for each in submissions}
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,13 @@ GRADERS: dict[str, type[Grader]] = {"ours": Ours, "nbgrader": NbGrader, "otter":
 
 
 def make_graders(names: Iterable[str], venvs: Path, jobs: int) -> dict[str, Grader]:
-    """The graders of these names. The environment of a peer is made in the folder `venvs` if it is not there."""
+    """Return the graders of these names. The environment of a peer is made in the folder `venvs` if it is not there."""
     own = Ours(Path(sys.executable), jobs)
     return {name: own if name == "ours" else GRADERS[name](ensure(venvs, name)) for name in names}
 
 
 def read_results(place: Path, patterns: tuple[str, ...]) -> dict[str, str]:
-    """The files in a place that hold the scores, as text by their path in it."""
+    """Return the files in a place that hold the scores, as text by their path in it."""
     paths = [path for pattern in patterns for path in place.glob(pattern)]
     return {path.relative_to(place).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 

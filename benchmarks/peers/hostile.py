@@ -34,7 +34,8 @@ from peers.students import filled
 from peers.venvs import ROOT
 
 PAGE = ROOT / "docs" / "peers.md"
-HOSTILE, BLAMELESS = "ada", "zoe"
+HOSTILE = "ada"
+BLAMELESS = "zoe"
 FEEDBACK = "out/feedback"
 LARGEST = 50 * 2**20  # of a file that is converted for otter
 INTRO = """\
@@ -91,32 +92,32 @@ it, and this page is written anew. `--names TEXT` tries only some submissions, `
 
 def main() -> None:
     """Run what is not there yet, then write the page if all is."""
-    asked = arguments()
-    asked.out.mkdir(parents=True, exist_ok=True)
-    store = asked.out / "hostile.json"
-    found = json.loads(store.read_text(encoding="utf-8")) if store.exists() and not asked.again else {}
-    graders = make_graders(asked.only or GRADERS, asked.venv, jobs=1)
-    entries = [entry for entry in CORPUS.values() if not asked.names or any(n in entry.name for n in asked.names)]
+    options = arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
+    store = options.out / "hostile.json"
+    results = json.loads(store.read_text(encoding="utf-8")) if store.exists() and not options.again else {}
+    graders = make_graders(options.only or GRADERS, options.venv, jobs=1)
+    entries = [entry for entry in CORPUS.values() if not options.names or any(n in entry.name for n in options.names)]
     entries.sort(key=lambda entry: entry in runaways.ENTRIES)  # they take longest
-    with tempfile.TemporaryDirectory(prefix="course_peers_") as folder, ThreadPoolExecutor(asked.jobs) as pool:
+    with tempfile.TemporaryDirectory(prefix="course_peers_") as folder, ThreadPoolExecutor(options.jobs) as pool:
         prepared = prepare(graders, Path(folder))
         waiting = {
-            pool.submit(meet, graders[name], prepared[name], entry, asked.seconds): (entry.name, name)
+            pool.submit(meet, graders[name], prepared[name], entry, options.seconds): (entry.name, name)
             for entry in entries
             for name in graders
-            if name not in found.get(entry.name, {})
+            if name not in results.get(entry.name, {})
         }
         for number, done in enumerate(as_completed(waiting), start=1):
             entry, name = waiting[done]
-            found.setdefault(entry, {})[name] = done.result()
-            store.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            results.setdefault(entry, {})[name] = done.result()
+            store.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
             print(f"{number}/{len(waiting)} {entry} | {name}: {', '.join(done.result()) or 'as deserved'}", flush=True)
-    speed = asked.out / "speed.json"
-    write_page(found, asked.seconds, json.loads(speed.read_text(encoding="utf-8")) if speed.exists() else None)
+    speed = options.out / "speed.json"
+    write_page(results, options.seconds, json.loads(speed.read_text(encoding="utf-8")) if speed.exists() else None)
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line asks for."""
+    """Return what the command line asks for."""
     build = ROOT / "build" / "peers"
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--venv", type=Path, default=build, help="folder of the peers' environments")
@@ -130,7 +131,7 @@ def arguments() -> argparse.Namespace:
 
 
 def prepare(graders: dict[str, Grader], folder: Path) -> dict[str, Path]:
-    """A place for each grader, as it is before submissions come."""
+    """Return a place for each grader, as it is before submissions come."""
     places = {}
     for name, grader in graders.items():
         places[name] = folder / name
@@ -142,9 +143,10 @@ def prepare(graders: dict[str, Grader], folder: Path) -> dict[str, Path]:
 
 
 def meet(grader: Grader, prepared: Path, entry: Entry, seconds: float) -> list[str]:
-    """What went wrong when a grader met an entry."""
+    """Return what went wrong when a grader met an entry."""
     with tempfile.TemporaryDirectory(prefix="course_peers_") as folder:
-        place, written = Path(folder, "place"), Path(folder, "written")
+        place = Path(folder, "place")
+        written = Path(folder, "written")
         written.mkdir()
         shutil.copytree(prepared, place)
         os.chmod(folder, 0o755)
@@ -189,26 +191,26 @@ def hand_in(grader: Grader, place: Path, written: Path) -> list[list[str]] | Non
 
 
 def full_marks() -> float:
-    """The points of the day."""
+    """Return the points of the day."""
     return sum(question.points for question in COURSE.questions(DAY))
 
 
-def by_title(found: dict[str, list[str]]) -> dict[str, list[str]]:
-    """What was found for an entry, by the names that a reader knows the graders by."""
-    return {grader.name: found[name] for name, grader in GRADERS.items()}
+def by_title(findings: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return what was found for an entry, by the names that a reader knows the graders by."""
+    return {grader.name: findings[name] for name, grader in GRADERS.items()}
 
 
-def write_page(found: dict, seconds: float, speed: dict | None) -> None:
+def write_page(results: dict, seconds: float, speed: dict | None) -> None:
     """Write docs/peers.md, of the entries that have met every grader, and of the last run of speed.py."""
-    met = [by_title(each) for each in found.values() if each.keys() == GRADERS.keys()]
+    outcomes = [by_title(each) for each in results.values() if each.keys() == GRADERS.keys()]
     intro = INTRO.format(
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
-        count=len(met),
+        count=len(outcomes),
         versions=", ".join(f"{made.name} ({made.version})" for made in GRADERS.values()),
         python=platform.python_version(),
         seconds=f"{seconds:g}",
     )
-    PAGE.write_text(page(met, intro, MEANING, AGAIN, speed), encoding="utf-8")
+    PAGE.write_text(page(outcomes, intro, MEANING, AGAIN, speed), encoding="utf-8")
     print(f"written to {PAGE.relative_to(ROOT)}")
 
 

@@ -57,7 +57,8 @@ def their_model(ours):
     """transformers' Llama with the same weights. It pairs halves of a head, the course neighbours: rows change."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    blocks, layer = ours.blocks, ours.blocks[0].attention
+    blocks = ours.blocks
+    layer = ours.blocks[0].attention
     sizes = {"hidden_size": layer.d_model, "intermediate_size": blocks[0].feed_forward.gate.out_features}
     sizes |= {"num_hidden_layers": len(blocks), "num_attention_heads": layer.n_heads}
     config = LlamaConfig(
@@ -72,7 +73,8 @@ def their_model(ours):
 
     state = {"model.embed_tokens.weight": ours.embedding.weight, "model.norm.weight": ours.norm.weight}
     for i, block in enumerate(blocks):
-        attention, gated = block.attention, block.feed_forward
+        attention = block.attention
+        gated = block.feed_forward
         parts = {"input_layernorm": block.attention_norm.weight, "mlp.gate_proj": gated.gate.weight}
         parts |= {"post_attention_layernorm": block.feed_forward_norm.weight, "mlp.up_proj": gated.up.weight}
         parts |= {"mlp.down_proj": gated.down.weight, "self_attn.v_proj": attention.v_proj.weight}
@@ -87,27 +89,30 @@ def their_model(ours):
 
 @torch.no_grad()
 def same_logits(ours, theirs, length) -> str:
-    """What is said of logits on ten texts of up to `length` tokens; raises SystemExit where ours are off.
+    """Return what is said of logits on ten texts of up to `length` tokens; raises SystemExit where ours are off.
 
     transformers rounds the angles of its rotation to float32, which shows on long texts. So both are also set beside
     the same model in float64, and where they are too far apart ours must be the nearer one.
     """
-    numbers, exact = ours.tokenizer.encode("".join(texts())), copy.deepcopy(ours.model).double()
+    numbers = ours.tokenizer.encode("".join(texts()))
+    exact = copy.deepcopy(ours.model).double()
     worst = [0.0, 0.0, 0.0]
     for i in range(10):
         start = i * len(numbers) // 10
         tokens = torch.tensor([numbers[start : start + length * (i + 1) // 10]])
         mine, other, right = ours.model(tokens), theirs(tokens).logits, exact(tokens)
-        found = [(a.double() - b).abs().max().item() for a, b in ((mine, other), (mine, right), (other, right))]
-        if found[0] > MOST_OFF and found[1] > min(found[2], MOST_OFF):
-            raise SystemExit(f"logits {found[0]:.1e} apart, ours {found[1]:.1e} from float64: the bar is {MOST_OFF}")
-        worst = [max(pair) for pair in zip(worst, found, strict=True)]
+        differences = [(a.double() - b).abs().max().item() for a, b in ((mine, other), (mine, right), (other, right))]
+        if differences[0] > MOST_OFF and differences[1] > min(differences[2], MOST_OFF):
+            raise SystemExit(
+                f"logits {differences[0]:.1e} apart, ours {differences[1]:.1e} from float64: the bar is {MOST_OFF}"
+            )
+        worst = [max(pair) for pair in zip(worst, differences, strict=True)]
     return "logits: at most {:.1e} apart; from float64 ours {:.1e}, theirs {:.1e}".format(*worst)
 
 
 @torch.no_grad()
 def same_words(ours, theirs, most) -> str:
-    """What is said of greedy answers; raises SystemExit where one chose what the other ranks clearly lower."""
+    """Return what is said of greedy answers; raises SystemExit where one chose what the other ranks clearly lower."""
     same = 0
     for question in QUESTIONS:
         prompt = ours.tokenizer.chat(question)
@@ -124,7 +129,7 @@ def same_words(ours, theirs, most) -> str:
 
 
 @torch.no_grad()
-def speed(ours, theirs, written, read, rounds) -> None:
+def speed(ours, theirs, tokens_to_write, tokens_to_read, rounds) -> None:
     """Print tokens a second and their ratio, and the share of the limit.
 
     transformers runs with PyTorch's fused attention, its default, and with attention written out, as ours is.
@@ -135,18 +140,23 @@ def speed(ours, theirs, written, read, rounds) -> None:
         return call()
 
     prompt = ours.tokenizer.chat(QUESTIONS[1])
-    given = torch.tensor([prompt])
-    options = {"max_new_tokens": written, "min_new_tokens": written, "do_sample": False, "pad_token_id": 0}
-    write = partial(theirs.generate, given, attention_mask=torch.ones_like(given), **options)
-    writing = {"ours": lambda: list(itertools.islice(ours.stream(prompt, written), written))}
+    tokens = torch.tensor([prompt])
+    options = {
+        "max_new_tokens": tokens_to_write,
+        "min_new_tokens": tokens_to_write,
+        "do_sample": False,
+        "pad_token_id": 0,
+    }
+    write = partial(theirs.generate, tokens, attention_mask=torch.ones_like(tokens), **options)
+    writing = {"ours": lambda: list(itertools.islice(ours.stream(prompt, tokens_to_write), tokens_to_write))}
     writing |= {name: partial(with_attention, kind, write) for name, kind in THEIRS.items()}
-    long = torch.tensor([ours.tokenizer.encode(texts()[0])[:read]])
+    long = torch.tensor([ours.tokenizer.encode(texts()[0])[:tokens_to_read]])
     last = torch.tensor([long.shape[1] - 1])
     reading = {"ours": lambda: ours.model(long, at=last)}
     reading |= {
         name: partial(with_attention, kind, partial(theirs, long, logits_to_keep=1)) for name, kind in THEIRS.items()
     }
-    for what, functions, n in (("written", writing, written), ("read", reading, long.shape[1])):
+    for what, functions, n in (("written", writing, tokens_to_write), ("read", reading, long.shape[1])):
         times = time_together(functions, rounds, warmup=1)
         print(f"tokens {what} a second: ours {n / times['ours'].median:.1f}")
         for name in THEIRS:
@@ -154,12 +164,12 @@ def speed(ours, theirs, written, read, rounds) -> None:
             print(f"  {name} {n / times[name].median:.1f}: ours {faster.median:.2f} times", end="")
             print(f" ({faster.low:.2f} to {faster.high:.2f})")
         if what == "written":
-            share = n / times["ours"].median * seconds_to_read(ours.model)
-            print(f"reading the weights once a token allows {1 / seconds_to_read(ours.model):.1f}: ours {share:.0%}")
+            share = n / times["ours"].median * tokens_to_read(ours.model)
+            print(f"reading the weights once a token allows {1 / tokens_to_read(ours.model):.1f}: ours {share:.0%}")
 
 
 def seconds_to_read(model) -> float:
-    """How long one thread takes to read as many bytes as the weights have, the shortest of several times."""
+    """Return how long one thread takes to read as many bytes as the weights have, the shortest of several times."""
     weights = {weight.data_ptr(): weight for weight in model.parameters()}.values()
     one = torch.ones(sum(weight.numel() for weight in weights))
     taken = []
@@ -174,19 +184,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--venv", type=Path, default=ROOT / "build" / "peers", help="folder of the peers' venvs")
     parser.add_argument("--quick", action="store_true", help="short texts and one round, to see that it runs")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
         import tokenizers
         import transformers
     except ImportError:
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        ran = subprocess.run([ensure(asked.venv, "transformers"), *sys.argv], env=environment)
+        ran = subprocess.run([ensure(options.venv, "transformers"), *sys.argv], env=environment)
         raise SystemExit(ran.returncode) from None
     print(f"transformers {transformers.__version__}, tokenizers {tokenizers.__version__}, torch {torch.__version__}")
     torch.set_num_threads(1)
     ours = real.load()
 
-    peer, checked = their_tokenizer(ours.tokenizer), 0
+    peer = their_tokenizer(ours.tokenizer)
+    checked = 0
     for text in texts():
         text = "".join(letter for letter in text if letter not in "\x04\x06\x13\x14\x16\x1d")  # no tokens, in neither
         if ours.tokenizer.encode(text) != peer.encode(text).ids or ours.tokenizer.decode(peer.encode(text).ids) != text:
@@ -195,9 +206,9 @@ def main() -> None:
     print(f"tokens: the same on {checked:,} bytes, and the text comes back")
 
     theirs = their_model(ours.model)
-    print(same_logits(ours, theirs, 200 if asked.quick else 1000))
-    print(same_words(ours, theirs, 8 if asked.quick else 60))
-    speed(ours, theirs, *((8, 50, 2) if asked.quick else (64, 512, 5)))
+    print(same_logits(ours, theirs, 200 if options.quick else 1000))
+    print(same_words(ours, theirs, 8 if options.quick else 60))
+    speed(ours, theirs, *((8, 50, 2) if options.quick else (64, 512, 5)))
 
 
 if __name__ == "__main__":

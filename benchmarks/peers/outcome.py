@@ -10,47 +10,48 @@ AS_DESERVED = "as deserved"
 NOT_APPLICABLE = "does not apply"
 
 
-Met = Mapping[str, list[str]]  # what each grader made of a submission: by its name, a list of what went wrong
+Outcome = Mapping[str, list[str]]  # what each grader made of a submission: by its name, a list of what went wrong
 
 
 def judge(run: Run, score: float | None, deserved: float, neighbour: float | None, full: float, marker: str) -> list:
-    """All that is not as it should be; an empty list is as deserved.
+    """Return all that is not as it should be; an empty list is as deserved.
 
     score: of the submission, None without a grade. neighbour: the grade of the blameless one beside it, who deserves
     `full`. A submission that deserves nothing may be refused.
     """
-    found = []
+    faults = []
     if run.hung:
-        found.append(f"hung, stopped after {run.seconds:.0f} s")
+        faults.append(f"hung, stopped after {run.seconds:.0f} s")
     elif run.lost or (run.status or 0) < 0:
-        found.append("grader killed")
+        faults.append("grader killed")
     elif run.status and score is None and deserved:
-        found.append("no grade")
+        faults.append("no grade")
     if score is not None and abs(score - deserved) > 1e-6:
-        found.append(f"earned {score - deserved:g} too many" if score > deserved else f"lost {deserved - score:g}")
+        faults.append(f"earned {score - deserved:g} too many" if score > deserved else f"lost {deserved - score:g}")
     elif score is None and deserved:
-        found.append(f"lost {deserved:g}")
+        faults.append(f"lost {deserved:g}")
     if neighbour != full and not run.hung:
-        found.append("batch aborted" if neighbour is None else "another's grade changed")
+        faults.append("batch aborted" if neighbour is None else "another's grade changed")
     if not run.hung and run.processes:
-        found.append("left a process")
+        faults.append("left a process")
     if any(marker in path for path in run.files):
-        found.append("left a file")
-    return found
+        faults.append("left a file")
+    return faults
 
 
-def totals(found: Iterable[Met]) -> dict[str, Counter]:
-    """How often each thing went wrong, by grader; points and seconds left out."""
+def totals(outcomes: Iterable[Outcome]) -> dict[str, Counter]:
+    """Return how often each thing went wrong, by grader; points and seconds left out."""
     counted: dict[str, Counter] = {}
-    for met in found:
-        for grader, wrong in met.items():
+    for outcome in outcomes:
+        for grader, wrong in outcome.items():
             counted.setdefault(grader, Counter()).update({_plain(each) for each in wrong} or {AS_DESERVED})
     return counted
 
 
-def page(found: list[Met], intro: str, meaning: str, again: str, speed: dict | None = None) -> str:
+def page(outcomes: list[Outcome], intro: str, meaning: str, again: str, speed: dict | None = None) -> str:
     """The page in Markdown: the introduction, the totals and what they mean, what `speed.json` holds, how to go on."""
-    graders, counted = list(found[0]), totals(found)
+    graders = list(outcomes[0])
+    counted = totals(outcomes)
     wrong = sorted({each for counter in counted.values() for each in counter} - {AS_DESERVED, NOT_APPLICABLE})
     lines = [intro.rstrip(), "", "## Totals", "", *_head(["", *graders])]
     for each in (AS_DESERVED, *wrong, NOT_APPLICABLE):
@@ -58,18 +59,18 @@ def page(found: list[Met], intro: str, meaning: str, again: str, speed: dict | N
             lines.append(_line([each, *(str(counted[grader][each]) for grader in graders)]))
     lines.append("")
     for grader in graders:
-        applies = len(found) - counted[grader][NOT_APPLICABLE]
+        applies = len(outcomes) - counted[grader][NOT_APPLICABLE]
         lines.append(f"- {grader} treated {counted[grader][AS_DESERVED]} of {applies} submissions as they deserve.")
     lines += ["", meaning.rstrip(), *(_time(speed) if speed else []), "", again.rstrip()]
     return "\n".join(lines) + "\n"
 
 
-def _plain(found: str) -> str:
-    """A thing that went wrong without its figures."""
+def _plain(text: str) -> str:
+    """Return a thing that went wrong without its figures."""
     for start, short in {"hung": "hung", "earned": "earned too many points", "lost": "lost points"}.items():
-        if found.startswith(start):
+        if text.startswith(start):
             return short
-    return found
+    return text
 
 
 def _time(speed: dict) -> list[str]:

@@ -22,7 +22,7 @@ HOME = "/tmp/place/home"
 
 @dataclass(frozen=True)
 class Run:
-    """What became of one run. status: of the grader's command, None when it was stopped or took the sandbox with it."""
+    """What happened in one run. status: of the grader's command, None if it was stopped or took the sandbox with it."""
 
     status: int | None
     hung: bool
@@ -30,7 +30,7 @@ class Run:
     processes: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     results: dict[str, str] = field(default_factory=dict)
-    said: str = ""
+    output: str = ""
     lost: bool = False
 
 
@@ -50,12 +50,12 @@ def run_confined(grader: Grader, commands: list[list[str]], place: Path, seconds
         ended = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 120)
         return Run(**json.loads(ended.stdout))
     except (subprocess.TimeoutExpired, ValueError) as error:
-        said = ended.stderr[-1500:] if isinstance(error, ValueError) else ""
-        return Run(None, isinstance(error, subprocess.TimeoutExpired), seconds, said=said, lost=True)
+        output = ended.stderr[-1500:] if isinstance(error, ValueError) else ""
+        return Run(None, isinstance(error, subprocess.TimeoutExpired), seconds, output=output, lost=True)
 
 
 def sandbox_command(place: Path, needed: list[Path]) -> list[str]:
-    """The start of a command line that runs the rest in the sandbox, where `place` is /tmp/given.
+    """Return the start of a command line that runs the rest in the sandbox, where `place` is /tmp/given.
 
     The limit of processes does not bind the superuser, so for one the grader runs as nobody.
     """

@@ -30,26 +30,29 @@ ORDER = ("ours", "nbgrader", "ours", "otter", "ours")
 
 def main() -> None:
     """Measure, print, and write speed.json."""
-    asked = arguments()
-    graders = make_graders(asked.only or GRADERS, asked.venv, asked.jobs)
-    before, files, seconds, scores = environment(), twenty(), defaultdict(list), {}
-    files = dict(list(files.items())[8:10]) if asked.quick else files
+    options = arguments()
+    graders = make_graders(options.only or GRADERS, options.venv, options.jobs)
+    before = environment()
+    files = twenty()
+    seconds = defaultdict(list)
+    scores = {}
+    files = dict(list(files.items())[8:10]) if options.quick else files
     with tempfile.TemporaryDirectory(prefix="course_peers_") as folder:
         for turn, name in enumerate(name for name in ORDER if name in graders):
             taken, scores[name] = grade_class(graders[name], files, Path(folder, f"{turn}-{name}"))
             seconds[name].append(taken / len(files))
             print(f"{graders[name].name}: {seconds[name][-1]:.2f} s a submission", flush=True)
         steps = time_steps(files, Path(folder, "steps")) if "ours" in graders else {}
-    result = summary(graders, seconds, scores, steps, before, asked.jobs)
+    result = summary(graders, seconds, scores, steps, before, options.jobs)
     print(as_text(result))
-    asked.out.mkdir(parents=True, exist_ok=True)
-    path = asked.out / "speed.json"
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / "speed.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"written to {path}")
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line asks for."""
+    """Return what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--venv", type=Path, default=ROOT / "build" / "peers", help="folder of the peers' venvs")
     parser.add_argument("--quick", action="store_true", help="two submissions, to see that it runs")
@@ -60,7 +63,7 @@ def arguments() -> argparse.Namespace:
 
 
 def grade_class(grader: Grader, files: dict[str, bytes], place: Path) -> tuple[float, dict[str, float | None]]:
-    """The seconds that the grader's commands take, start-up included, and the scores."""
+    """Return the seconds that the grader's commands take, start-up included, and the scores."""
     place.mkdir()
     grader.prepare(place)
     grader.lay_out(place, files)
@@ -102,7 +105,7 @@ def summary(graders, seconds, scores, steps, before, jobs) -> dict:
 
 
 def as_text(result: dict) -> str:
-    """The figures as lines for a person."""
+    """Return the figures as lines for a person."""
     about = result["environment"]
     lines = [
         f"\n{about['date'][:10]}, {about['device']}, {about['cores']} cores, load before {about['load']}, "
@@ -110,8 +113,8 @@ def as_text(result: dict) -> str:
     ]
     for name, taken in result["seconds_a_submission"].items():
         ratio = result["ratio_to_ours"].get(name)
-        told = f"{statistics.median(taken):6.2f} s a submission" + (f", {ratio:5.1f} times ours" if ratio else "")
-        lines.append(f"  {result['graders'][name]:40}{told}")
+        times = f"{statistics.median(taken):6.2f} s a submission" + (f", {ratio:5.1f} times ours" if ratio else "")
+        lines.append(f"  {result['graders'][name]:40}{times}")
     if result["steps_of_ours"]:
         total = sum(result["steps_of_ours"].values())
         lines.append(f"where the time of ours goes, in one process: {total:.2f} s a submission")

@@ -16,7 +16,7 @@ UNBALANCED = "def scores(Q, K):\n    return [[sum(a * b for a, b in zip(q, k)) f
 
 
 def filled(answers: Mapping[str, str]) -> bytes:
-    """The student's edition of the day with these answers, by grade_id; the stubs of the others stay."""
+    """Return the student's edition of the day with these answers, by grade_id; the stubs of the others stay."""
     notebook = copy.deepcopy(release_exercise(COURSE.notebook(DAY)))
     for cell in notebook.cells:
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
@@ -26,7 +26,9 @@ def filled(answers: Mapping[str, str]) -> bytes:
 
 def twenty() -> dict[str, bytes]:
     """The file of each student, by name: nine all right, six with slips, three half done, one unfilled, one broken."""
-    reference, right, wrong = reference_answers(COURSE.notebook(DAY)), _variants("RIGHT"), _variants("WRONG")
+    reference = reference_answers(COURSE.notebook(DAY))
+    right = _variants("RIGHT")
+    wrong = _variants("WRONG")
     answers = [reference, *(reference | _pick(right, style) for style in range(8))]
     answers += [reference | dict(list(_pick(wrong, slip).items())[slip::6]) for slip in range(6)]
     answers += [dict(list(reference.items())[:done]) for done in (3, 5, 8)]
@@ -35,17 +37,17 @@ def twenty() -> dict[str, bytes]:
 
 
 def _variants(registry: str) -> dict[str, list[str]]:
-    """The answers that the tests keep, as cells, by grade_id."""
+    """Return the answers that the tests keep, as cells, by grade_id."""
     sys.path.append(str(ROOT / "tests"))
     try:
         import as_cells
         import variants
     finally:
         sys.path.remove(str(ROOT / "tests"))
-    kept = getattr(variants, registry)
-    return {grade_id: list(as_cells.sources(kept, DAY, grade_id)) for grade_id in all_exercises(DAY)}
+    answers = getattr(variants, registry)
+    return {grade_id: list(as_cells.sources(answers, DAY, grade_id)) for grade_id in all_exercises(DAY)}
 
 
 def _pick(variants: Mapping[str, list[str]], number: int) -> dict[str, str]:
-    """One answer to each exercise that has any, another one for each number."""
+    """Return one answer to each exercise that has any, another one for each number."""
     return {grade_id: cells[number % len(cells)] for grade_id, cells in variants.items() if cells}

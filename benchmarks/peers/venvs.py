@@ -15,7 +15,8 @@ def ensure(folder: Path, name: str) -> Path:
     The lock file pins torch, so the peer works with the packages of the course. Delete the folder to make it anew.
     """
     venv = folder.resolve() / name
-    python, stamp = venv / "bin" / "python", venv / PINS[name]
+    python = venv / "bin" / "python"
+    stamp = venv / PINS[name]
     if not stamp.exists():
         print(f"installing {PINS[name]} into {venv}: minutes", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)

@@ -20,23 +20,25 @@ LONGEST = 2_000_000  # of a file that is sent back
 def main(task: dict) -> dict:
     """Grade, look around, make the scores readable, and tell."""
     subprocess.run(["cp", "-r", "--no-dereference", "--sparse=always", GIVEN, WORK], check=True)
-    before, began = new_files(set()), time.monotonic()
+    before = new_files(set())
+    began = time.monotonic()
     status, hung = run_all(task["commands"], task["environment"], task["limits"], task["seconds"])
-    told = {"status": status, "hung": hung, "seconds": round(time.monotonic() - began, 1)}
+    record = {"status": status, "hung": hung, "seconds": round(time.monotonic() - began, 1)}
     time.sleep(1)  # what is about to end may do so
-    told |= {"processes": processes(), "files": sorted(new_files(before))}
+    record |= {"processes": processes(), "files": sorted(new_files(before))}
     stop_processes()
     if task["after"]:
         run_all([task["after"]], task["environment"], task["limits"], 60)
-    found = [path for pattern in task["results"] for path in WORK.glob(pattern) if path.is_file()]
-    told["results"] = {str(path.relative_to(WORK)): path.read_text("utf-8", "replace")[:LONGEST] for path in found}
-    told["said"] = LOG.read_bytes()[-1500:].decode("utf-8", "replace")
-    return told
+    paths = [path for pattern in task["results"] for path in WORK.glob(pattern) if path.is_file()]
+    record["results"] = {str(path.relative_to(WORK)): path.read_text("utf-8", "replace")[:LONGEST] for path in paths}
+    record["output"] = LOG.read_bytes()[-1500:].decode("utf-8", "replace")
+    return record
 
 
 def run_all(commands, environment, limits, seconds) -> tuple[int | None, bool]:
-    """The first exit status that is not 0, and whether time ran out."""
-    end, status = time.monotonic() + seconds, 0
+    """Return the first exit status that is not 0, and whether time ran out."""
+    end = time.monotonic() + seconds
+    status = 0
     for command in commands:
         with LOG.open("ab") as log:
             process = subprocess.Popen(
@@ -70,8 +72,8 @@ def set_limits(limits: dict[str, int]) -> None:
 
 
 def processes() -> list[str]:
-    """The command lines of all processes in the sandbox but this one and the sandbox's first."""
-    found = []
+    """Return the command lines of all processes in the sandbox but this one and the sandbox's first."""
+    names = []
     for folder in Path("/proc").glob("[0-9]*"):
         if int(folder.name) in (1, os.getpid()):
             continue
@@ -79,8 +81,8 @@ def processes() -> list[str]:
             state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
             line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
             if state != "Z":
-                found.append(line[:200])
-    return sorted(found)
+                names.append(line[:200])
+    return sorted(names)
 
 
 def stop_processes() -> None:
@@ -97,14 +99,14 @@ def stop_processes() -> None:
 
 
 def new_files(before: set[str]) -> set[str]:
-    """All files in the sandbox's writable places that were not there before."""
-    found = set()
+    """Return all files in the sandbox's writable places that were not there before."""
+    files = set()
     for top in ("/tmp", "/dev/shm", "/var/tmp"):
         device = os.stat(top).st_dev
         for folder, folders, names in os.walk(top):
             folders[:] = [name for name in folders if os.lstat(os.path.join(folder, name)).st_dev == device]
-            found.update(os.path.join(folder, name) for name in names)
-    return found - before
+            files.update(os.path.join(folder, name) for name in names)
+    return files - before
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from nbval.plugin import IPyNbCell
 
 from course_utils.grading import grade
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.plugin import ExerciseCell, GivenCell, GradedNotebook
+from course_utils.grading.plugin import ExerciseCell, GradedNotebook, ProvidedCell
 from course_utils.grading.reports import report
 from course_utils.sandbox.kernel import GradingKernel
 from peers.graders import DAY
@@ -21,7 +21,7 @@ STEPS = {
     "reading the submission": (grade, ("read_answers",)),
     "pytest and nbval": (grade, ("run_notebook",)),
     "starting the kernel": (GradedNotebook, ("launch",)),
-    "given cells": (GivenCell, ("runtest",)),
+    "given cells": (ProvidedCell, ("runtest",)),
     "fresh kernels after a slip": (GradedNotebook, ("ensure_kernel",)),
     "answer cells": (GradingKernel, ("run",)),
     "checks": (IPyNbCell, ("runtest",)),
@@ -46,7 +46,8 @@ class Clock:
         if self.steps[-1] not in OPEN | {REST}:
             yield
             return
-        began, outer = time.perf_counter(), self.steps[-1]
+        began = time.perf_counter()
+        outer = self.steps[-1]
         self.steps.append(name)
         try:
             yield
@@ -59,7 +60,8 @@ class Clock:
 
 def where_time_goes(files: dict[str, Path], out: Path) -> dict[str, float]:
     """Seconds a submission by step, of grading these files one after the other and writing the reports to `out`."""
-    clock, began = Clock(), time.perf_counter()
+    clock = Clock()
+    began = time.perf_counter()
     with contextlib.ExitStack() as undo:
         for name, (owner, functions) in STEPS.items():
             for function in functions:

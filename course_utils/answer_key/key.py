@@ -18,7 +18,7 @@ from course_utils.checks.judge.cells import statements
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import is_hidden
-from course_utils.course import SOLUTIONS, WORK_FOLDER, find_notebook, version, where_it_is
+from course_utils.course import SOLUTIONS, WORK_FOLDER, find_notebook, folder_advice, version
 from course_utils.errors import CourseError
 
 KEYS = "keys.json"
@@ -64,12 +64,12 @@ class AnswerKey:
         Raises:
             CourseError: there is none.
         """
-        found = find_notebook(self.folder / SOLUTIONS, day)
-        if found is None:
-            todo = f"; {where_it_is()}" if self.folder == WORK_FOLDER else ""
+        notebook = find_notebook(self.folder / SOLUTIONS, day)
+        if notebook is None:
+            todo = f"; {folder_advice()}" if self.folder == WORK_FOLDER else ""
             missing = f"{SOLUTIONS}/day{day}_*.ipynb in {self.folder.resolve().name or 'this folder'}"
             raise CourseError(f"no exercises for day {day}: there is no {missing}{todo}")
-        return found
+        return notebook
 
     def notebook(self, day: int) -> nbformat.NotebookNode:
         """Return the solution notebook of a day, which is read only once.
@@ -83,9 +83,9 @@ class AnswerKey:
         """Return the exercises of a day."""
         return _questions(self, day)
 
-    def given_names(self, day: int) -> frozenset[str]:
+    def provided_names(self, day: int) -> frozenset[str]:
         """Return the names that are defined in the cells that every student gets and that grading runs."""
-        return frozenset(n for c in given_cells(self.notebook(day)) for s in statements(c.source) for n in s.binds)
+        return frozenset(n for c in provided_cells(self.notebook(day)) for s in statements(c.source) for n in s.binds)
 
     def seeds(self, day: int) -> Mapping[str, str]:
         """Return the seeds of a day's hidden inputs, by grade_id; empty for the public inputs."""
@@ -99,7 +99,7 @@ class AnswerKey:
 COURSE = AnswerKey(WORK_FOLDER)
 
 
-def given_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+def provided_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     """Return, in order, the code cells that are neither answer nor check and that grading runs."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and "nbgrader" not in cell.metadata]
     return [cell for cell in code if UNGRADED not in cell.metadata.get("tags", [])]
@@ -143,8 +143,8 @@ def with_seed(source: str, seed: str | EllipsisType) -> str:
 
     With `...` the check asks the grader for the seed.
     """
-    told = "..." if seed is ... else repr(seed)
-    return source.replace("hidden=True", f"hidden=True, seed={told}") if seed else source
+    seed_text = "..." if seed is ... else repr(seed)
+    return source.replace("hidden=True", f"hidden=True, seed={seed_text}") if seed else source
 
 
 def reference_answers(notebook: nbformat.NotebookNode) -> dict[str, str]:
@@ -188,10 +188,10 @@ def _seeds(folder: Path) -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _digest(answer_key: AnswerKey, day: int) -> str:
-    found = hashlib.sha256(answer_key.path(day).read_bytes())
-    found.update(json.dumps(answer_key.seeds(day), sort_keys=True).encode())
+    running_hash = hashlib.sha256(answer_key.path(day).read_bytes())
+    running_hash.update(json.dumps(answer_key.seeds(day), sort_keys=True).encode())
     package = Path(course_utils.__file__).parent
     paths = [*package.glob("*.py"), *(path for room in DECISIVE for path in (package / room).rglob("*.*"))]
     for path in sorted(path for path in paths if path.suffix in (".py", ".json")):
-        found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()
+        running_hash.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return running_hash.hexdigest()

@@ -14,9 +14,11 @@ from nbformat import NotebookNode
 from course_utils.checks.kernel.evidence import UNWRITTEN
 from course_utils.errors import RegionError
 
-SOLUTION, HIDDEN = "SOLUTION", "HIDDEN TESTS"
+SOLUTION = "SOLUTION"
+HIDDEN = "HIDDEN TESTS"
 SETUP = "setup"  # tag of the cell that installs the course where a notebook is opened alone
-TO_COME, EXPECTED = "Not run yet. The check will try:", "Not run yet. A right answer shows:"
+TO_COME = "Not run yet. The check will try:"
+EXPECTED = "Not run yet. A right answer shows:"
 STUB = f'raise NotImplementedError("{UNWRITTEN}")'
 _MARK = re.compile(r"^(\s*)### (BEGIN|END) (SOLUTION|HIDDEN TESTS)\s*$")
 _NEARLY = re.compile(r"^\s*#+\s*(BEGIN|END)\s+(SOLUTION|HIDDEN\s+TEST)S?\b", re.IGNORECASE)
@@ -62,22 +64,22 @@ def stub_source(cell: NotebookNode) -> str:
 
 
 def is_answer(cell: NotebookNode) -> bool:
-    """Whether a student writes in this cell."""
+    """Return whether a student writes in this cell."""
     return bool(cell.metadata.get("nbgrader", {}).get("solution"))
 
 
 def is_check(cell: NotebookNode) -> bool:
-    """Whether this cell earns points."""
+    """Return whether this cell earns points."""
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
 
 
 def is_setup(cell: NotebookNode) -> bool:
-    """Whether this cell installs the course; an edition with its own copy of the library does not need it."""
+    """Return whether this cell installs the course; an edition with its own copy of the library does not need it."""
     return SETUP in cell.metadata.get("tags", [])
 
 
 def is_given(cell: NotebookNode) -> bool:
-    """Whether a student starts from the code above this cell's region."""
+    """Return whether a student starts from the code above this cell's region."""
     return cell.metadata.get("course", {}).get("stub") == "given"
 
 
@@ -97,7 +99,8 @@ def find_regions(source: str) -> list[Region]:
     Raises:
         RegionError: a region is unclosed, unopened, nested or misspelt.
     """
-    found, opened = [], None
+    regions = []
+    opened = None
     for number, line in enumerate(source.split("\n")):
         mark = _MARK.match(line)
         if mark is None:
@@ -112,11 +115,11 @@ def find_regions(source: str) -> list[Region]:
         elif opened is None or opened[0] != kind:
             raise RegionError(number, f"### END {kind} without its BEGIN", f"add ### BEGIN {kind} above it")
         else:
-            found.append(Region(kind, opened[1], number, opened[2]))
+            regions.append(Region(kind, opened[1], number, opened[2]))
             opened = None
     if opened:
         raise RegionError(opened[1], f"this {opened[0]} region is not closed", f"add ### END {opened[0]} below it")
-    return found
+    return regions
 
 
 @dataclass(frozen=True)
@@ -144,14 +147,14 @@ def find_leaks(solution: NotebookNode) -> list[Leak]:
     same cell shows anyway, and the code of cells marked `stub: given`, which resembles an answer on purpose.
     """
     visible = [(squeeze(cell.source), squeeze(_text_of(cell))) for cell in release_exercise(solution).cells]
-    shown = [
+    readable = [
         ("" if is_given(cell) else source, output)
         for cell, (source, output) in zip(solution.cells, visible, strict=True)
     ]
     leaks = []
     for index, number, line in telling_lines(solution):
         needle = squeeze(line)
-        for where, (source, output) in enumerate(shown):
+        for where, (source, output) in enumerate(readable):
             if needle in source or needle in output:
                 text = solution.cells[index].source.split("\n")[number].strip()
                 leaks.append(Leak(index, number, text, where, needle not in source))
@@ -167,16 +170,17 @@ def telling_lines(solution: NotebookNode) -> Iterator[tuple[int, int, str]]:
     for index, cell in enumerate(solution.cells):
         if cell.cell_type != "code" or not is_answer(cell):
             continue
-        given, lines = squeeze(stub_source(cell)), cell.source.split("\n")
+        stub = squeeze(stub_source(cell))
+        lines = cell.source.split("\n")
         for region in find_regions(cell.source):
             for number in range(region.begin + 1, region.end):
                 line = lines[number].split("  #")[0].strip()
-                if _tells(lines[number], squeeze(line)) and squeeze(line) not in given:
+                if _tells(lines[number], squeeze(line)) and squeeze(line) not in stub:
                     yield index, number, line
 
 
 def _tells(line: str, squeezed: str) -> bool:
-    """Whether a line reveals something about the answer.
+    """Return whether a line reveals something about the answer.
 
     An import, a comment, the head of a block or loop, a return of bare names, or fewer than 12 characters do not.
     """
@@ -217,7 +221,7 @@ def _to_come(text: str) -> str:
 
 def _visible(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
     """Return the outputs that are not marked hidden, without the grader's own MIME types."""
-    kept = []
+    lines = []
     for output in outputs:
         if output.get("metadata", {}).get("course", {}).get("hidden"):
             continue
@@ -227,5 +231,5 @@ def _visible(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
                 continue
         if "execution_count" in output:
             output.execution_count = None
-        kept.append(output)
-    return kept
+        lines.append(output)
+    return lines

@@ -25,7 +25,7 @@ from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.sources import Source, canonical, load_source, read_source, verify_no_leak
 from course_utils.authoring.timed_cells import IGNORED, take_busy, verify_measured
 from course_utils.authoring.widget_states import States, digest, states_path, states_text
-from course_utils.course import SOURCES, day_of, is_there, where_it_is
+from course_utils.course import SOURCES, day_of, folder_advice, is_there
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import keep_copy, write_all
 
@@ -73,7 +73,7 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: P
             built |= _build_source(source, root, force, progress)
         gone = {target for target, text in built.items() if not text}  # states of widgets that a lesson no longer has
         built = {target: text for target, text in built.items() if text}
-        changed = {target: text for target, text in built.items() if _text(target) != text}
+        changed = {target: text for target, text in built.items() if _read_if_text(target) != text}
         for target, grade_id in _answers_of_somebody(root, changed):
             if not force:
                 name = target.relative_to(root).as_posix()
@@ -100,7 +100,7 @@ def check(root: Path, used: bool = False) -> list[str]:
         SourceError: A source itself is wrong.
     """
     root = Path(root).resolve()
-    found: list[str] = []
+    problems: list[str] = []
     expected: set[Path] = set()
     for path in _sources(root):
         source = load_source(path, root)
@@ -108,17 +108,17 @@ def check(root: Path, used: bool = False) -> list[str]:
         target = _target(source, root)
         expected.add(target)
         disagreements = _disagreements(source, target, root, used)
-        found += disagreements
+        problems += disagreements
         if target.parent.name == "notebooks" and not disagreements and not used:
             verify_measured(source, nbformat.read(target, as_version=4))
         if target.parent.name == "solutions":
             exercise = root / "exercises" / target.name
             expected.add(exercise)
-            found += _exercise_disagreements(target, exercise, root, used)
+            problems += _exercise_disagreements(target, exercise, root, used)
     for folder in ("notebooks", "solutions", "exercises"):
         for leftover in sorted(set((root / folder).glob("*.ipynb")) - expected):
-            found.append(f"{folder}/{leftover.name}: no source makes it; delete it, or move it elsewhere")
-    return found + wrong_counts(root)
+            problems.append(f"{folder}/{leftover.name}: no source makes it; delete it, or move it elsewhere")
+    return problems + wrong_counts(root)
 
 
 def fix(root: Path, days: Iterable[str] = ()) -> list[str]:
@@ -135,19 +135,19 @@ def fix(root: Path, days: Iterable[str] = ()) -> list[str]:
 
 def _sources(root: Path) -> list[Path]:
     paths = [path for kind in EXECUTED for path in (root / "sources" / kind).glob("*.md")]
-    found = sorted(path for path in paths if is_there(day_of(path.name)))
-    if not found:
-        raise CourseError(f"{root}: no sources in sources/lessons or sources/exercises; {where_it_is()}")
-    return found
+    sources = sorted(path for path in paths if is_there(day_of(path.name)))
+    if not sources:
+        raise CourseError(f"{root}: no sources in sources/lessons or sources/exercises; {folder_advice()}")
+    return sources
 
 
-def _days(root: Path, wanted: Iterable[str]) -> list[list[Path]]:
+def _days(root: Path, requested: Iterable[str]) -> list[list[Path]]:
     """Return the sources of each wanted day, with lessons and exercises of the same name in one list."""
     days: dict[str, list[Path]] = {}
     for path in _sources(root):
         days.setdefault(path.stem, []).append(path)
     chosen = set()
-    for day in wanted:
+    for day in requested:
         matches = {name for name in days if name == day or re.match(rf"day{re.escape(day)}(_|$)", name)}
         if not matches:
             raise CourseError(f"no day {day!r}; give a number or a name of: {', '.join(sorted(days))}")
@@ -170,15 +170,17 @@ def _target(source: Source, root: Path) -> Path:
 def _build_source(source: Source, root: Path, force: bool, progress: Progress) -> dict[Path, str]:
     """Return the text of each file that a source makes; an empty text marks a file to delete."""
     target = _target(source, root)
-    states: dict[Path, str] = {}
+    states: dict[Path, str] = {}  # of the widgets, if the notebook is run
     if force or _disagreements(source, target, root):
-        notebook, found = _execute(source, root, progress)
-        states[states_path(target)] = text = states_text(found, target)
+        notebook, new_states = _execute(source, root, progress)
+        states[states_path(target)] = text = states_text(new_states, target)
+        # timings of a busy machine are refused, unless the last build's stay anyway
         busy = take_busy(notebook)
         if not _keep_ignored_outputs(notebook, target) and busy:
             index, wide = busy
             what = f"the machine was busy: the upper quartile of {wide} times the lower one"
             raise source.error(index, 0, what, "build again when nothing else runs")
+        # outputs that only rounding changed stay as they are, so that no file changes for that
         _keep_outputs_alike(notebook, target, source.day)
         notebook.metadata.course.outputs = _outputs_sha256(notebook)
         if text:
@@ -206,6 +208,7 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
     """Return how an executed notebook disagrees with its source; an empty list if it agrees."""
     name = target.relative_to(root).as_posix()
     todo = "run `course build`"
+    # built, and from this source
     notebook, trouble = read_notebook(target)
     if notebook is None:
         return [f"{name}: {trouble}; {todo}"]
@@ -217,15 +220,16 @@ def _disagreements(source: Source, target: Path, root: Path, used: bool = False)
         return [f"{name}: {difference} as in {source.name}; {todo}"]
     if used:
         return []
+    # byte for byte as the build writes it, so nobody ran or saved it since
     tidy = nbformat.from_dict(notebook)
     clean(tidy, root)
     metadata = nbformat.from_dict(source.notebook.metadata)
     metadata.course.outputs = _outputs_sha256(notebook)
     if "widgets" in notebook.metadata.course:
         metadata.course.widgets = notebook.metadata.course.widgets
-    if notebook.metadata != metadata or dump(tidy) != _text(target):
+    if notebook.metadata != metadata or dump(tidy) != _read_if_text(target):
         return [f"{name}: not as the build writes it, so it was run or saved since; {todo} or restore it"]
-    states = _text(states_path(target))
+    states = _read_if_text(states_path(target))
     if notebook.metadata.course.get("widgets") != (digest(states) if states else None):
         return [f"{states_path(target).relative_to(root).as_posix()}: not as the build writes it; {todo}"]
     return []
@@ -275,28 +279,30 @@ def _exercise_disagreements(solution: Path, exercise: Path, root: Path, used: bo
     """Return how a student's edition disagrees with the solution without answers; an empty list if it agrees."""
     name = exercise.relative_to(root).as_posix()
     official, _ = read_notebook(solution)
-    given, trouble = read_notebook(exercise)
+    present, trouble = read_notebook(exercise)
     if official is None:
         return []  # reported already for the solution
-    if given is None:
+    if present is None:
         return [f"{name}: {trouble}; run `course build`"]
     expected = release_exercise(official)
-    if dump(expected) == _text(exercise) or (used and given.metadata.get("course") == expected.metadata.course):
+    if dump(expected) == _read_if_text(exercise) or (
+        used and present.metadata.get("course") == expected.metadata.course
+    ):
         return []
-    difference = _first_difference(expected.cells, given.cells) or "outputs or metadata are not"
+    difference = _first_difference(expected.cells, present.cells) or "outputs or metadata are not"
     return [f"{name}: {difference} as cut from {solution.relative_to(root).as_posix()}; run `course build`"]
 
 
 def _first_difference(
-    expected: Sequence[nbformat.NotebookNode], given: Sequence[nbformat.NotebookNode], parts: Iterable[str] = PARTS
+    expected: Sequence[nbformat.NotebookNode], actual: Sequence[nbformat.NotebookNode], parts: Iterable[str] = PARTS
 ) -> str:
     """Return the first difference between two lists of cells as the start of a sentence, or an empty string."""
-    if len(expected) != len(given):
-        return f"{len(given)} cells and not {len(expected)}"
-    for number, (wanted, found) in enumerate(zip(expected, given, strict=True), start=1):
+    if len(expected) != len(actual):
+        return f"{len(actual)} cells and not {len(expected)}"
+    for number, (expected_cell, cell) in enumerate(zip(expected, actual, strict=True), start=1):
         for part in parts:
-            if wanted.get(part) != found.get(part):
-                return f"the {part.replace('_', ' ')} of cell {number} ({wanted.id}) is not"
+            if expected_cell.get(part) != cell.get(part):
+                return f"the {part.replace('_', ' ')} of cell {number} ({expected_cell.id}) is not"
     return ""
 
 
@@ -315,7 +321,7 @@ def _answers_of_somebody(root: Path, changed: dict[Path, str]) -> Iterator[tuple
             yield target, own[0].metadata["nbgrader"].get("grade_id", "an answer")
 
 
-def _text(path: Path) -> str | None:
+def _read_if_text(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

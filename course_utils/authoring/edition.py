@@ -47,7 +47,7 @@ AS_THEY_ARE = (
     "scripts/preflight.py",
     "labconfig",
 )
-GIVEN = (  # parts of course_utils; of its days only the released ones, and the code that they share
+LIBRARY_PARTS = (  # parts of course_utils; of its days only the released ones, and the code that they share
     "__init__.py", "course.py", "errors.py", "files.py", "loader.py", "progress.py", "time_limits.py",
     "attention", "checks", "costs", "data", "guesses", "models", "parts", "practice", "serving", "views",
     "days/__init__.py", "days/days.toml", "days/shared",
@@ -74,6 +74,7 @@ def write_student_edition(folder: Path, days: list[int], course: AnswerKey = COU
         CourseError: a lesson, a solution or another file of the course is missing or cannot be read.
     """
     root = course.folder
+    # the files around the notebooks, without what is the grader's or the authors'
     try:
         for name in AS_THEY_ARE:
             _copy(root / name, folder / name)
@@ -86,6 +87,7 @@ def write_student_edition(folder: Path, days: list[int], course: AnswerKey = COU
         pages = [path for name in TO_LOOK_UP if (path := root / LESSONS / f"{name}.ipynb").exists()]
     except OSError as error:
         raise CourseError(f"{error.filename}: cannot be read ({error.strerror}); release from a whole course") from None
+    # the notebooks, with links to each other alone, and the results that their checks compare with
     here = {f"notebooks/{path.name}" for path in lessons.values()}
     here |= {f"notebooks/{path.name}" for path in pages}
     here |= {f"exercises/{course.path(day).name}" for day in days}
@@ -98,9 +100,10 @@ def write_student_edition(folder: Path, days: list[int], course: AnswerKey = COU
         exercise = _for_a_class(release_exercise(course.notebook(day)))
         _write(_without_dead_links(exercise, here), folder / "exercises" / course.path(day).name)
         store(expected_results(day), folder / FOLDER.relative_to(FOLDER.parents[2]) / f"day{day}.json.gz")
+    # the README, with a table of these days and the teacher's note
     rows = "\n".join(_row(day, lessons[day], course.path(day)) for day in days)
     text = README.read_text(encoding="utf-8").replace("{days}", rows)
-    text = re.sub(r" One of day (\d+) needs[^.]*\.", lambda found: found[0] if int(found[1]) in days else "", text)
+    text = re.sub(r" One of day (\d+) needs[^.]*\.", lambda match: match[0] if int(match[1]) in days else "", text)
     text = text.replace("{note}", f"{_below_a_title(note.strip())}\n\n" if note.strip() else "")
     (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
 
@@ -154,7 +157,8 @@ def find_traces(folder: Path, course: AnswerKey = COURSE, secrets: tuple[str, ..
         secrets: texts that no file may contain, such as a class's secret and its seeds.
     """
     lines = {squeeze(line): (name, line) for name, line in lines_of_answers(course)}
-    faults, shared = [], set()
+    faults = []
+    shared = set()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
         faults += [f"{name}: is no part of a student's edition" for part in name.split("/") if part in NOT_HERE]
@@ -165,11 +169,13 @@ def find_traces(folder: Path, course: AnswerKey = COURSE, secrets: tuple[str, ..
             faults += [f"{name}: holds {what!r}" for what in (MIME, "hidden=True", "../solutions") if what in text]
             text = _text_to_search(path)
         squeezed = squeeze(text)
-        found = {line for line in lines if line in squeezed}
+        present = {line for line in lines if line in squeezed}
         if name.startswith(LIBRARY):
-            shared |= found
+            shared |= present
         else:
-            faults += [f"{name}: has a line of the answer {lines[line][0]}: {lines[line][1]}" for line in sorted(found)]
+            faults += [
+                f"{name}: has a line of the answer {lines[line][0]}: {lines[line][1]}" for line in sorted(present)
+            ]
     return Traces(tuple(faults), len(shared))
 
 
@@ -202,25 +208,25 @@ def _copy(source: Path, target: Path) -> None:
 
 def _copy_library(source: Path, target: Path, days: list[int]) -> None:
     """Copy the parts of `course_utils` that a class may have."""
-    for name in (*GIVEN, *(f"days/day{day}" for day in days)):
+    for name in (*LIBRARY_PARTS, *(f"days/day{day}" for day in days)):
         _copy(source / name, target / name)
 
 
 def _makefile(text: str) -> str:
     """Return the Makefile with a student's targets only, and a `grade` that says where points come from."""
-    kept = []
+    blocks = []
     for block in re.split(r"\n{2,}", text.rstrip("\n")):
         target = re.search(r"^([a-z][a-z-]*|\$\(TOOLS\)):(?!=)", block, re.MULTILINE)
         if (target is None and not block.startswith("##@")) or (target and target[1] in TARGETS):
-            kept.append(block)
-    text = "\n\n".join(kept) + "\n"
+            blocks.append(block)
+    text = "\n\n".join(blocks) + "\n"
     text = re.sub(r"^(?:export |override )?(?:SUBMISSIONS|WORKERS|TESTS|TOOLS)\b.*\n", "", text, flags=re.MULTILINE)
     text = text.replace(" $(TOOLS)", "")
     text = text.replace("keeps notebooks, answers and grades", "keeps notebooks and answers")
     text = re.sub(r"^\.PHONY:.*", ".PHONY: " + " ".join((*TARGETS, "grade")), text, flags=re.MULTILINE)
     text = re.sub(r"(--LabApp\.default_url=/lab/tree/)\S+", r"\1README.md", text)
-    said = "course: points come from your teacher: save the notebook and hand in the file from exercises/"
-    return text + f'\ngrade: ## say where points come from\n\t@echo "{said}" >&2; exit 2\n'
+    message = "course: points come from your teacher: save the notebook and hand in the file from exercises/"
+    return text + f'\ngrade: ## say where points come from\n\t@echo "{message}" >&2; exit 2\n'
 
 
 def _project(text: str) -> str:
@@ -234,10 +240,10 @@ def _project(text: str) -> str:
 
 
 def _lesson(root: Path, day: int) -> Path:
-    found = find_notebook(root / LESSONS, day)
-    if found is None:
+    lesson = find_notebook(root / LESSONS, day)
+    if lesson is None:
         raise CourseError(f"no lesson for day {day}: there is no {root}/{LESSONS}/day{day}_*.ipynb")
-    return found
+    return lesson
 
 
 def _row(day: int, lesson: Path, exercise: Path) -> str:
@@ -281,9 +287,9 @@ def _without_dead_links(notebook: nbformat.NotebookNode, here: set[str]) -> nbfo
         notebook.metadata.pop(paired, None)
     notebook.cells = [cell for cell in notebook.cells if not is_setup(cell)]
 
-    def link(found: re.Match[str]) -> str:
-        name = found[2] if "/" in found[2] else f"notebooks/{found[2]}"
-        return found[0] if name in here else found[1]
+    def link(match: re.Match[str]) -> str:
+        name = match[2] if "/" in match[2] else f"notebooks/{match[2]}"
+        return match[0] if name in here else match[1]
 
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -292,9 +298,9 @@ def _without_dead_links(notebook: nbformat.NotebookNode, here: set[str]) -> nbfo
     return notebook
 
 
-def _only_links(found: re.Match[str]) -> str:
+def _only_links(match: re.Match[str]) -> str:
     """Return a line of links to other notebooks without the words whose links are gone."""
-    links = re.findall(r"\[[^]]+\]\([^)]+\)", found[0])
+    links = re.findall(r"\[[^]]+\]\([^)]+\)", match[0])
     return f"**Go to** {' · '.join(links)}" if links else ""
 
 

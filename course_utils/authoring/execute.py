@@ -90,7 +90,7 @@ def clean(notebook: NotebookNode, root: Path) -> None:
             continue
         count += bool(cell.source.strip())
         cell.execution_count = count if cell.source.strip() else None
-        cell.outputs = [kept for output in cell.outputs if (kept := _clean_output(output, count, root))]
+        cell.outputs = [cleaned for output in cell.outputs if (cleaned := _clean_output(output, count, root))]
 
 
 def _clean_output(output: NotebookNode, count: int, root: Path) -> NotebookNode | None:

@@ -93,22 +93,22 @@ _TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\
 
 def write_counts(root: Path) -> list[str]:
     """Write the tables and counts of a course. Return the names of the files that changed."""
-    changed = {path: text for path, text in _counted(root) if text != path.read_text(encoding="utf-8")}
+    changed = {path: text for path, text in _current_texts(root) if text != path.read_text(encoding="utf-8")}
     write_all(changed)
     return [path.relative_to(root).as_posix() for path in changed]
 
 
 def wrong_counts(root: Path) -> list[str]:
     """Return one line for each text whose tables or counts are out of date, with its first wrong line."""
-    found = []
-    for path, text in _counted(root):
+    mistakes = []
+    for path, text in _current_texts(root):
         lines = zip(path.read_text(encoding="utf-8").splitlines(), text.splitlines(), strict=False)
-        for number, (given, wanted) in enumerate(lines, start=1):
-            if given != wanted:
+        for number, (line, expected) in enumerate(lines, start=1):
+            if line != expected:
                 name = path.relative_to(root).as_posix()
-                found.append(f"{name}:{number}: is to be {wanted[:80]!r}, counted afresh; run `course build`")
+                mistakes.append(f"{name}:{number}: is to be {expected[:80]!r}, counted afresh; run `course build`")
                 break
-    return found
+    return mistakes
 
 
 def spell_minutes(minutes: int) -> str:
@@ -135,55 +135,69 @@ def setup_source() -> str:
     )
 
 
-def _counted(root: Path) -> Iterator[tuple[Path, str]]:
+def _current_texts(root: Path) -> Iterator[tuple[Path, str]]:
     """Yield each file that holds tables or counts, with the text that it should have."""
     for day in DAYS:
-        for path in _paths(day, root, SOLUTIONS):
-            text = _LIMITS.sub(_limits(), _with_setup(_exercises(path.read_text(encoding="utf-8"))))
-            lesson = f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"
-            yield path, _GO.sub(_around(day, root, [lesson], f"../{LESSONS}/"), text)
-        for path in _paths(day, root, LESSONS):
-            text = _PLUMBING.sub(rf"\g<0>{_FOLD}---\n", _with_setup(path.read_text(encoding="utf-8")))
-            text = _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
-            if questions := len(loader.quiz(day.number)):
-                text = _QUESTIONS.sub(_count(_word(questions).capitalize(), "question"), text)
-            asked = [f"[its exercises](../{EXERCISES}/{name}.ipynb)"] if (name := _name(day, root, SOLUTIONS)) else []
-            yield path, _GO.sub(_around(day, root, asked, ""), text)
+        yield from _texts_of_day(day, root)
     if (path := root / SOURCES[LESSONS] / "references.md").exists():
-        yield path, _references(path.read_text(encoding="utf-8"), root)
+        yield path, _references(_read(path), root)
+    # the days that a class may have graded
     if (path := root / "templates" / "github-actions" / "grade.yml").exists():
-        there = "".join(f" {day.number}" for day in DAYS if _name(day, root, SOLUTIONS))
-        yield path, _GRADED.sub(rf"\1{there}", path.read_text(encoding="utf-8"))
+        days = "".join(f" {day.number}" for day in DAYS if _notebook_name(day, root, SOLUTIONS))
+        yield path, _GRADED.sub(rf"\1{days}", _read(path))
+    # the tables of days
     for path, head, row in (
         (root / "README.md", README_HEAD, _readme_row),
         (root / SOURCES[LESSONS] / "course_map.md", MAP_HEAD, _map_row),
     ):
         if path.exists():
             rows = "".join(row(day, root) for day in DAYS)
-            text = _ADDRESS.sub(_front_links(root), path.read_text(encoding="utf-8"))
-            yield path, _with_table(text, head, rows)
+            yield path, _with_table(_ADDRESS.sub(_front_links(root), _read(path)), head, rows)
+    # the version, and the address of the repository
     if (path := root / CITATION).exists():
-        cited = f"repository-code: {repository()}\nlicense-url: {repository()}/blob/main/LICENSE\n"
-        text = _CITED.sub(rf"\1{cited if is_published() else ''}", path.read_text(encoding="utf-8"))
+        links = f"repository-code: {repository()}\nlicense-url: {repository()}/blob/main/LICENSE\n"
+        text = _CITED.sub(rf"\1{links if is_published() else ''}", _read(path))
         yield path, _VERSION.sub(version(), text)
     if (path := root / CONTACTS).exists():
-        yield path, _CONTACTS.sub("", path.read_text(encoding="utf-8")) + (_contacts() if is_published() else "")
+        yield path, _CONTACTS.sub("", _read(path)) + (_contacts() if is_published() else "")
     for path in sorted((root / CONTACTS).parent.glob("[0-9]-*.yml")):
-        yield path, _VERSION.sub(version(), path.read_text(encoding="utf-8"))
+        yield path, _VERSION.sub(version(), _read(path))
+
+
+def _texts_of_day(day: Day, root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the sources of a day's exercises and of its lesson, each with the text that it should have."""
+    for path in _paths(day, root, SOLUTIONS):
+        text = _with_setup(_exercises(_read(path)))
+        text = _LIMITS.sub(_limits_item(), text)
+        lesson = f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"
+        yield path, _GO.sub(_links_around(day, root, [lesson], f"../{LESSONS}/"), text)
+    for path in _paths(day, root, LESSONS):
+        text = _with_setup(_read(path))
+        text = _PLUMBING.sub(rf"\g<0>{_FOLD}---\n", text)
+        text = _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
+        if questions := len(loader.quiz(day.number)):
+            text = _QUESTIONS.sub(_count(_word(questions).capitalize(), "question"), text)
+        name = _notebook_name(day, root, SOLUTIONS)
+        exercises = [f"[its exercises](../{EXERCISES}/{name}.ipynb)"] if name else []
+        yield path, _GO.sub(_links_around(day, root, exercises, ""), text)
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def _front_links(root: Path) -> str:
     """Return the badges of the README and its links to the pages and to Colab; nothing without an address on GitHub."""
-    found = _ON_GITHUB.fullmatch(repository()) if is_published() else None
-    if not found:
+    match = _ON_GITHUB.fullmatch(repository()) if is_published() else None
+    if not match:
         return ""
-    owner, name = found.groups()
+    owner, name = match.groups()
     badges = [
         f"[![{text}]({repository()}/actions/workflows/{workflow}/badge.svg)]({repository()}/actions/workflows/{workflow})"
         for text, workflow in (("tests", "test.yml"), ("pages", "site.yml"))
     ]
     pages = f"https://{owner.lower()}.github.io/" + ("" if name.lower() == f"{owner.lower()}.github.io" else f"{name}/")
-    notebook = f"{LESSONS}/{_name(DAYS[0], root, LESSONS)}.ipynb"
+    notebook = f"{LESSONS}/{_notebook_name(DAYS[0], root, LESSONS)}.ipynb"
     colab = f"https://colab.research.google.com/github/{owner}/{name}/blob/v{version()}/{notebook}"
     links = f"**[Play with it]({pages})** in the browser, with nothing to install, or open [day 1 in Colab]({colab})."
     return "\n".join([*badges, "", links, ""])
@@ -203,19 +217,23 @@ def _contacts() -> str:
     )
 
 
-def _around(day: Day, root: Path, first: list[str], to_lessons: str) -> str:
+def _links_around(day: Day, root: Path, first: list[str], to_lessons: str) -> str:
     """Return the line of links from a day's notebook to its partner, the course map, and the days before and after."""
     near = [other for other in DAYS if abs(other.number - day.number) == 1]
-    links = [f"[day {each.number}]({to_lessons}{name}.ipynb)" for each in near if (name := _name(each, root, LESSONS))]
+    links = [
+        f"[day {each.number}]({to_lessons}{name}.ipynb)"
+        for each in near
+        if (name := _notebook_name(each, root, LESSONS))
+    ]
     return f"**Go to** {' · '.join([*first, f'[the course map]({to_lessons}course_map.ipynb)', *links])}"
 
 
 def _with_setup(text: str) -> str:
     """Replace the cell for Colab by its current source. JupyterLab shows it folded, because it does nothing there."""
-    return _SETUP.sub(lambda found: f"{_FOLD}tags: {found[1]}\n---\n{setup_source()}", text)
+    return _SETUP.sub(lambda match: f"{_FOLD}tags: {match[1]}\n---\n{setup_source()}", text)
 
 
-def _limits() -> str:
+def _limits_item() -> str:
     """Return the list item that says what a learner's test may ask of an implementation."""
     return textwrap.fill(f"- {limits_told()}", 120, subsequent_indent="  ", break_on_hyphens=False)
 
@@ -228,11 +246,11 @@ def _references(text: str, root: Path) -> str:
     sections = []
     for day in DAYS:
         path = root / "course_utils" / "days" / f"day{day.number}" / "references.md"
-        at_the_end = _source(day, root, LESSONS).partition("\n## References\n")[2]
-        listed = path.read_text(encoding="utf-8") if path.exists() else at_the_end
-        if listed:
-            link = f"[Day {day.number}: {day.title}]({_name(day, root, LESSONS)}.ipynb)"
-            sections.append(f"## Day {day.number}\n\n{link}\n\n{listed.strip()}\n")
+        at_the_end = _source_text(day, root, LESSONS).partition("\n## References\n")[2]
+        references = path.read_text(encoding="utf-8") if path.exists() else at_the_end
+        if references:
+            link = f"[Day {day.number}: {day.title}]({_notebook_name(day, root, LESSONS)}.ipynb)"
+            sections.append(f"## Day {day.number}\n\n{link}\n\n{references.strip()}\n")
     return "\n".join([text.partition("\n## Day ")[0].rstrip("\n") + "\n", *sections])
 
 
@@ -241,33 +259,37 @@ def _exercises(text: str) -> str:
     headings = list(_UNDER_HEADING.finditer(text))
     if not headings:
         return text
+    # the points of each exercise, from its check
     points: list[int] = []
-    ends = [found.start() for found in headings[1:]] + [len(text)]
-    for found, end in zip(headings, ends, strict=True):
-        of_check = _POINTS.search(text, found.end(), end)
-        points.append(int(of_check[1]) if of_check else 0)
-    for found, of_one in reversed(list(zip(headings, points, strict=True))):
-        if of_one:
-            text = text[: found.start()] + _count(of_one, "point") + found[1] + text[found.end() :]
-    core, further = _parted(headings)
+    ends = [heading.start() for heading in headings[1:]] + [len(text)]
+    for heading, end in zip(headings, ends, strict=True):
+        check = _POINTS.search(text, heading.end(), end)
+        points.append(int(check[1]) if check else 0)
+    # into the line under each heading, from the last one up, so that the places above stay right
+    for heading, number in reversed(list(zip(headings, points, strict=True))):
+        if number:
+            text = text[: heading.start()] + _count(number, "point") + heading[1] + text[heading.end() :]
+    # the sums, into the first sentence
+    core, further = _minutes_by_kind(headings)
     sentence = f"{_count(_word(len(points)).capitalize(), 'exercise')}, {_count(sum(points), 'point')}"
     if further:
-        sentence += f": {_word(len(core))} core, {_about(core)}, and {_word(len(further))} further, {_about(further)}."
+        sentence += f": {_word(len(core))} core, {_about_minutes(core)}, "
+        sentence += f"and {_word(len(further))} further, {_about_minutes(further)}."
     else:
-        sentence += f", {_about(core)}."
+        sentence += f", {_about_minutes(core)}."
     return _FIRST_SENTENCE.sub(sentence, text, count=1)
 
 
-def _parted(headings: Iterable[re.Match]) -> tuple[list[int], list[int]]:
+def _minutes_by_kind(headings: Iterable[re.Match]) -> tuple[list[int], list[int]]:
     """Return the minutes of each exercise that is core, and of each that is marked as further."""
     core: list[int] = []
     further: list[int] = []
-    for found in headings:
-        (further if found[3] else core).append(int(found[2]))
+    for heading in headings:
+        (further if heading[3] else core).append(int(heading[2]))
     return core, further
 
 
-def _about(minutes: list[int]) -> str:
+def _about_minutes(minutes: list[int]) -> str:
     return f"about {spell_minutes(sum(minutes))}"
 
 
@@ -281,12 +303,12 @@ def _count(number: int | str, what: str) -> str:
 
 def _with_table(text: str, head: str, rows: str) -> str:
     """Replace the rows under a table's head; a text without this head stays unchanged."""
-    before, found, after = text.partition(head)
-    return before + head + rows + after[after.find("\n\n") + 1 :] if found else text
+    before, match, after = text.partition(head)
+    return before + head + rows + after[after.find("\n\n") + 1 :] if match else text
 
 
 def _readme_row(day: Day, root: Path) -> str:
-    name = _name(day, root, LESSONS)
+    name = _notebook_name(day, root, LESSONS)
     title = f"[{day.title}]({LESSONS}/{name}.ipynb)" if name else day.title
     minutes = f"{day.minutes}" if name else "planned"
     core, further = minutes_of_exercises(day, root)
@@ -296,22 +318,23 @@ def _readme_row(day: Day, root: Path) -> str:
 
 
 def _map_row(day: Day, root: Path) -> str:
-    name, asked = _name(day, root, LESSONS), _name(day, root, SOLUTIONS)
+    name = _notebook_name(day, root, LESSONS)
+    exercises_name = _notebook_name(day, root, SOLUTIONS)
     if not name:
         return f"| {day.number} | {day.title} | planned | {day.doing} |\n"
     exercises = ""
-    if asked:
-        number = len(_UNDER_HEADING.findall(_source(day, root, SOLUTIONS)))
-        exercises = f"[{_word(number)}](../{EXERCISES}/{asked}.ipynb)"
+    if exercises_name:
+        number = len(_UNDER_HEADING.findall(_source_text(day, root, SOLUTIONS)))
+        exercises = f"[{_word(number)}](../{EXERCISES}/{exercises_name}.ipynb)"
     return f"| {day.number} | [{day.title}]({name}.ipynb) | {exercises} | {day.doing} |\n"
 
 
 def minutes_of_exercises(day: Day, root: Path) -> tuple[int, int]:
     """Return the minutes of a day's core exercises and of its further ones, by their source; 0 if `root` has none.
 
-    Both are rounded to the nearest ten, so that they are the same wherever they are told.
+    Both are rounded to the nearest ten, so that they are the same wherever they are given.
     """
-    core, further = _parted(_UNDER_HEADING.finditer(_source(day, root, SOLUTIONS)))
+    core, further = _minutes_by_kind(_UNDER_HEADING.finditer(_source_text(day, root, SOLUTIONS)))
     return tens(sum(core)), tens(sum(further))
 
 
@@ -319,10 +342,10 @@ def _paths(day: Day, root: Path, built: str) -> list[Path]:
     return sorted((root / SOURCES[built]).glob(f"day{day.number}_*.md")) if is_there(day.number) else []
 
 
-def _name(day: Day, root: Path, built: str) -> str:
+def _notebook_name(day: Day, root: Path, built: str) -> str:
     """Return the name of a day's notebook in a folder, without suffix; empty if there is no source."""
     return next((path.stem for path in _paths(day, root, built)), "")
 
 
-def _source(day: Day, root: Path, built: str) -> str:
+def _source_text(day: Day, root: Path, built: str) -> str:
     return next((path.read_text(encoding="utf-8") for path in _paths(day, root, built)), "")

@@ -1,7 +1,7 @@
 """Estimate by a fixed rule how long a lesson takes, and how far apart its places to stop are.
 
 The rule counts prose at 130 words per minute, code that is shown at 10 lines per minute, three minutes for an exercise
-by pencil or a widget, one for a guess, and eight for the quiz at the end. What stands in a fold or in an appendix
+by pencil or a widget, one for a guess, and eight for the quiz at the end. What is in a fold or in an appendix
 counts half, because it is for those who want more. It is a rule of thumb for a reader who works through everything,
 optional parts included; nobody was timed. A cell whose code is folded shows no lines: that of the setup is one.
 """
@@ -16,14 +16,15 @@ from course_utils.views.shared.base import CourseWidget
 
 STOP = "**A place to stop.**"
 MOST = 45  # minutes between two places to stop
-WORDS, LINES = 130, 10  # of prose and of shown code that one reads per minute
+WORDS = 130  # of prose that one reads per minute
+LINES = 10  # of shown code
 _CELL = re.compile(r"^```\{code-cell\}.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADER = re.compile(r"\A```[^\n]*\n(?:---\n.*?^---\n|(?::[^\n]*\n)+)?", re.MULTILINE | re.DOTALL)
 _HIDDEN = "source_hidden: true"
 _CALLED = re.compile(r"\b(?:views\.)?([A-Z]\w+)(?:\.\w+)?\(")
 _GUESSES = re.compile(r"\bguesses(?:\.\w+)?\(")
 _PENCIL = re.compile(r"\bby pencil\b", re.IGNORECASE)
-_TOLD = re.compile(r"^\*\*(?:Time\*\*|A place to stop\.).*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)  # asks for nothing
+_TIMES = re.compile(r"^\*\*(?:Time\*\*|A place to stop\.).*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)  # asks for nothing
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _MORE = re.compile(r"^## Appendix.*?(?=^## |\Z)|^<details>.*?</details>", re.MULTILINE | re.DOTALL)
 
@@ -35,7 +36,7 @@ def stretches(lesson: str) -> list[float]:
         lesson: the text of a source. Its references do not count, because readers do not read through them.
     """
     body = _body(lesson)
-    ends = [found.start() for found in re.finditer(re.escape(STOP), body)]
+    ends = [match.start() for match in re.finditer(re.escape(STOP), body)]
     return [_minutes(body[start:end]) for start, end in zip([0, *ends], [*ends, len(body)], strict=True)]
 
 
@@ -46,7 +47,7 @@ def minutes(lesson: str) -> int:
 
 def minutes_of_more(lesson: str) -> float:
     """Return the minutes that the folds and the appendices of a lesson take; each counts half."""
-    return sum(_read(more) / 2 for more in _MORE.findall(_body(lesson)))
+    return sum(_unfolded_minutes(more) / 2 for more in _MORE.findall(_body(lesson)))
 
 
 def cells_shown(lesson: str) -> int:
@@ -55,26 +56,28 @@ def cells_shown(lesson: str) -> int:
 
 
 def words_before_play(lesson: str) -> int:
-    """Return how many words of prose come before the first interactive widget; all words where there is none."""
-    body, read = _body(lesson), 0
-    ends = [*(found.span() for found in _CELL.finditer(body)), (len(body), len(body))]
+    """Return how many words of prose come before the first interactive widget; all words if there is none."""
+    body = _body(lesson)
+    words = 0
+    ends = [*(match.span() for match in _CELL.finditer(body)), (len(body), len(body))]
     starts = [0, *accumulate((end for _, end in ends), max)]
     for (start, end), before in zip(ends, starts, strict=False):
-        read += _words(body[before:start])
+        words += _words(body[before:start])
         if any(widget.plays for widget in _widgets(body[start:end])):
-            return read
-    return read
+            return words
+    return words
 
 
 def _minutes(text: str) -> float:
-    return _read(text) - sum(_read(more) / 2 for more in _MORE.findall(text))
+    return _unfolded_minutes(text) - sum(_unfolded_minutes(more) / 2 for more in _MORE.findall(text))
 
 
-def _read(text: str) -> float:
+def _unfolded_minutes(text: str) -> float:
     """Return the minutes of a text, as if none of it was in a fold."""
-    cells, prose = _CELL.findall(text), _CELL.sub("", text)
+    cells = _CELL.findall(text)
+    prose = _CELL.sub("", text)
     guesses = sum(len(_GUESSES.findall(cell)) for cell in cells)
-    pencil = len(_PENCIL.findall(_TOLD.sub("", prose)))
+    pencil = len(_PENCIL.findall(_TIMES.sub("", prose)))
     work = 3 * pencil + guesses + sum(widget.minutes for cell in cells for widget in _widgets(cell))
     return _words(prose) / WORDS + sum(map(_lines, cells)) / LINES + work
 

@@ -76,9 +76,11 @@ def release(
         CourseError: a day is unknown, the course is not built, `out` holds files that no release wrote, the note cannot
             be read, or the student's edition shows part of an answer. In every case `out` is left as it was.
     """
-    days = _known(days)
+    # what can be wrong, before anything is written
+    days = _verified_days(days)
     MARKER.verify(out)
-    said = _read_note(note) if note else _read_note(out / NOTE) if (out / NOTE).exists() else ""
+    note_beside = out / NOTE  # of the last release, if that had one
+    note_text = _read_note(note or note_beside) if note or note_beside.exists() else ""
     progress("comparing sources and notebooks")
     stale = [
         line for line in build.check(course.folder, used=True) if not line.startswith(("exercises/", "notebooks/"))
@@ -87,12 +89,13 @@ def release(
         raise CourseError(f"{stale[0]} first")
     progress("drawing the class's hidden inputs")
     seeds = {day: class_seeds(secret, day) for day in days} if secret else {}
+    # both editions, beside their place until they are whole
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".course-release-", dir=out) as beside:
         student, grader = (Path(beside, name) for name in FOLDERS)
         student.mkdir()
         progress("writing the student's edition")
-        write_student_edition(student, days, course, said)
+        write_student_edition(student, days, course, note_text)
         progress("searching the student's edition for answers")
         shared = _verify_no_trace(student, course, secret, seeds)
         _write_bundle(grader, days, seeds, course, progress)
@@ -102,7 +105,7 @@ def release(
             folder.with_suffix(".zip").write_bytes(content)
         _move_into_place(Path(beside), out)
     if note:
-        write_whole(out / NOTE, said)
+        write_whole(note_beside, note_text)
     return Released(tuple(days), shared, bool(seeds))
 
 
@@ -124,7 +127,7 @@ def _seeds_of(secret: bytes, name: str) -> Iterator[str]:
 
 
 def _tells_mistakes(day: int, grade_id: str, seed: str) -> bool:
-    """Whether every known mistake fails on the hidden inputs of this seed, so that it loses its points."""
+    """Return whether every known mistake fails on the hidden inputs of this seed, so that it loses its points."""
     if find_ladder(day, grade_id).by_hand:
         return True
     exercise = judge_of(day, grade_id, seed)
@@ -140,13 +143,16 @@ def read_secret(path: Path) -> tuple[bytes, str]:
     """
     try:
         secret = path.read_bytes().rstrip(b"\r\n")
-        seen = path.stat().st_mode & 0o044
+        readable_by_others = path.stat().st_mode & 0o044
     except OSError as error:
         raise CourseError(f"{path}: the secret cannot be read ({error.strerror})") from None
     if len(secret) < SHORTEST_SECRET:
         todo = f"give {SHORTEST_SECRET} bytes or more, as from: openssl rand -hex 32"
         raise CourseError(f"{path}: a secret of {len(secret)} bytes can be guessed; {todo}")
-    return secret, f"{path}: others on this machine can read the secret; chmod 600 keeps it to you" if seen else ""
+    return (
+        secret,
+        f"{path}: others on this machine can read the secret; chmod 600 keeps it to you" if readable_by_others else "",
+    )
 
 
 def _read_note(path: Path) -> str:
@@ -158,12 +164,13 @@ def _read_note(path: Path) -> str:
         raise CourseError(f"{path}: the note is not text in UTF-8; save it as that") from None
 
 
-def _known(days: Iterable[int]) -> list[int]:
-    known, wanted = days_with_exercises(), sorted(set(days))
-    for day in wanted:
+def _verified_days(days: Iterable[int]) -> list[int]:
+    known = days_with_exercises()
+    requested = sorted(set(days))
+    for day in requested:
         if day not in known:
             raise CourseError(f"no exercises for day {day}; there are those of days {', '.join(map(str, known))}")
-    return wanted or known
+    return requested or known
 
 
 def _verify_no_trace(student: Path, course: AnswerKey, secret: bytes | None, seeds: Mapping) -> int:

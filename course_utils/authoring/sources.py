@@ -188,14 +188,15 @@ def _verify_form(source: Source) -> None:
     for index, cell in enumerate(source.notebook.cells):
         if cell.cell_type == "code" and "```{code-cell}" in cell.source:
             raise source.error(index, 0, "this cell runs into the next: its ``` is missing", "close it with ```")
-    expected, given = canonical(source.text).split("\n"), source.text.split("\n")
-    for number, line in enumerate(given, start=1):
+    expected = canonical(source.text).split("\n")
+    lines = source.text.split("\n")
+    for number, line in enumerate(lines, start=1):
         if number > len(expected) or line != expected[number - 1]:
-            wanted = repr(expected[number - 1]) if number <= len(expected) else "the end of the file"
-            what = f"not in Jupytext's form, which has {wanted} here"
+            expected_line = repr(expected[number - 1]) if number <= len(expected) else "the end of the file"
+            what = f"not in Jupytext's form, which has {expected_line} here"
             raise SourceError(source.name, number, what, "run `course build --fix`, which rewrites the file so")
-    if len(expected) > len(given):
-        raise SourceError(source.name, len(given), "the file ends too early", "run `course build --fix`")
+    if len(expected) > len(lines):
+        raise SourceError(source.name, len(lines), "the file ends too early", "run `course build --fix`")
 
 
 def _verify_cells(source: Source) -> None:
@@ -240,8 +241,8 @@ def _verify_grading(source: Source, index: int, grading: Any) -> None:
     if not grading["grade"] and "points" in grading:
         raise source.error(index, 0, f"{name} has points and is no check", "put the points on its check")
     if grading["locked"] == grading["solution"]:
-        wanted = str(not grading["solution"]).lower()
-        raise source.error(index, 0, f"nbgrader.locked of {name} does not fit", f"write locked: {wanted}")
+        locked = str(not grading["solution"]).lower()
+        raise source.error(index, 0, f"nbgrader.locked of {name} does not fit", f"write locked: {locked}")
 
 
 def _is_points(points: Any) -> bool:
@@ -277,17 +278,17 @@ def _is_python(code: str) -> bool:
 
 def _verify_exercises(source: Source) -> None:
     """Verify that ids are unique, that each answer is followed by its check, and that no answer shows."""
-    seen: dict[str, int] = {}
+    index_of: dict[str, int] = {}
     answers: dict[str, int] = {}
     checks: dict[str, int] = {}
     for index, cell in enumerate(source.notebook.cells):
         name = cell.metadata.get("nbgrader", {}).get("grade_id")
         if name is None:
             continue
-        if name in seen:
-            what = f"grade_id {name} is also the id of the cell at line {source.lines[seen[name]]}"
+        if name in index_of:
+            what = f"grade_id {name} is also the id of the cell at line {source.lines[index_of[name]]}"
             raise source.error(index, 0, what, "give each cell its own")
-        seen[name] = index
+        index_of[name] = index
         if is_answer(cell):
             answers[name] = index
         elif is_check(cell):

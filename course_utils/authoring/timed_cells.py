@@ -31,9 +31,9 @@ def verify_measured(source: Source, notebook: NotebookNode) -> None:
     """
     for index, line in _measuring(notebook):
         cell = notebook.cells[index]
-        shown = _shown(cell.outputs)
-        if shown and IGNORED not in cell.metadata.get("tags", []):
-            what = f"the output shows {shown} that was measured, and the next run measures another"
+        kind = _kind_of_output(cell.outputs)
+        if kind and IGNORED not in cell.metadata.get("tags", []):
+            what = f"the output shows {kind} that was measured, and the next run measures another"
             raise source.error(index, line, what, f"tag the cell {IGNORED}, or show what was recorded")
 
 
@@ -42,13 +42,16 @@ def take_busy(notebook: NotebookNode) -> tuple[int, str] | None:
 
     What was wide: "NAME is 2.4", with the ratio of the upper quartile to the lower one. None on a quiet machine.
     """
-    found = None
+    first = None
     for index, cell in enumerate(notebook.cells):
-        told = [output.data[MIME] for output in cell.get("outputs", ()) if MIME in output.get("data", {})]
-        if told:
+        measured = [output.data[MIME] for output in cell.get("outputs", ()) if MIME in output.get("data", {})]
+        if measured:
             cell.outputs = [output for output in cell.outputs if MIME not in output.get("data", {})]
-            found = found or (index, ", ".join(f"{name or 'the call'} is {ratio}" for name, ratio in told[0].items()))
-    return found
+            first = first or (
+                index,
+                ", ".join(f"{name or 'the call'} is {ratio}" for name, ratio in measured[0].items()),
+            )
+    return first
 
 
 def _measuring(notebook: NotebookNode) -> Iterator[tuple[int, int]]:
@@ -57,9 +60,9 @@ def _measuring(notebook: NotebookNode) -> Iterator[tuple[int, int]]:
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
-        lines = [cell.source[: found.start()].count("\n") for found in _TIMING_MAGIC.finditer(cell.source)]
+        lines = [cell.source[: match.start()].count("\n") for match in _TIMING_MAGIC.finditer(cell.source)]
         for statement in _statements(cell.source):
-            uses = _follow(statement, measured)
+            uses = _uses_measured(statement, measured)
             if uses and not isinstance(statement, ast.FunctionDef | ast.ClassDef):  # a definition has no output
                 lines.append(statement.lineno - 1)
         if lines:
@@ -73,8 +76,8 @@ def _statements(source: str) -> list[ast.stmt]:
         return []
 
 
-def _follow(statement: ast.stmt, measured: set[str]) -> bool:
-    """Whether the statement uses one of the measured names.
+def _uses_measured(statement: ast.stmt, measured: set[str]) -> bool:
+    """Return whether the statement uses one of the measured names.
 
     Updates `measured` in place: adds the names that the statement makes from measured ones, drops those it redefines.
     """
@@ -83,11 +86,11 @@ def _follow(statement: ast.stmt, measured: set[str]) -> bool:
         measured |= set(_clocks(statement))
         return False
     code = compile(ast.Module([statement], []), "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    read, made = names(code)
-    if not measured & read:
+    used, made = names(code)
+    if not measured & used:
         measured -= made
         return False
-    measured |= made | set(_filled(statement))
+    measured |= made | set(_names_filled(statement))
     return True
 
 
@@ -101,19 +104,19 @@ def _clocks(statement: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 def names(code: CodeType) -> tuple[set[str], set[str]]:
     """Return the notebook's names that the code reads before it sets them, functions included, and those it sets."""
-    read: set[str] = set()
+    used: set[str] = set()
     made: set[str] = set()
     for step in dis.get_instructions(code):
         if step.opname in ("STORE_NAME", "STORE_GLOBAL"):
             made.add(step.argval)
         elif step.opname in ("LOAD_NAME", "LOAD_GLOBAL"):
-            read |= {step.argval} - made
+            used |= {step.argval} - made
         elif isinstance(step.argval, CodeType):
-            read |= names(step.argval)[0] - made
-    return read, made
+            used |= names(step.argval)[0] - made
+    return used, made
 
 
-def _filled(statement: ast.stmt) -> Iterator[str]:
+def _names_filled(statement: ast.stmt) -> Iterator[str]:
     """Yield the names of the objects that the statement adds something to: `name[…] = …`, `name.append(…)`."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
@@ -126,7 +129,7 @@ def _filled(statement: ast.stmt) -> Iterator[str]:
             yield owner.id
 
 
-def _shown(outputs: Iterable[NotebookNode]) -> str:
+def _kind_of_output(outputs: Iterable[NotebookNode]) -> str:
     """Return which kind of output could show a measurement, "a picture" or "a number"; "" where there is neither."""
     for output in outputs:
         data = output.get("data", {})

@@ -35,8 +35,8 @@ def take_states(notebook: NotebookNode) -> States:
     states: States = {}
     for cell in notebook.cells:
         for index, output in enumerate(cell.get("outputs", ())):
-            if kept := output.get("data", {}).pop(MIME, None):
-                states.setdefault(cell.id, []).append({"output": index, **kept})
+            if state := output.get("data", {}).pop(MIME, None):
+                states.setdefault(cell.id, []).append({"output": index, **state})
     return states
 
 
@@ -48,10 +48,10 @@ def states_text(states: States, target: Path) -> str:
     if not states or target.parent.name != LESSONS:
         return ""
     before = read_states(target)
-    kept = {
+    merged = {
         cell: before[cell] if states_alike(widgets, before.get(cell)) else widgets for cell, widgets in states.items()
     }
-    return "{\n" + ",\n".join(f"{_json(cell)}: {_json(widgets)}" for cell, widgets in kept.items()) + "\n}\n"
+    return "{\n" + ",\n".join(f"{_json(cell)}: {_json(widgets)}" for cell, widgets in merged.items()) + "\n}\n"
 
 
 def digest(text: str) -> str:

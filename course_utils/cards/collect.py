@@ -22,16 +22,16 @@ def all_cards(root: Path = ROOT) -> list[Card]:
         NoCards: no lesson is found, a claim has no reason or several, a card names a mistake that its exercise no
             longer knows, or two cards have the same id.
     """
-    found = [card for day in DAYS if (path := day.notebook(LESSONS, root)) for card in _of_day(day.number, path)]
-    if not found:
+    cards = [card for day in DAYS if (path := day.notebook(LESSONS, root)) for card in _cards_of(day.number, path)]
+    if not cards:
         raise NoCards(f"{root}: has no lessons in {LESSONS}/; run it in the course's folder")
-    for name, times in Counter(card.id for card in found).items():
+    for name, times in Counter(card.id for card in cards).items():
         if times > 1:
             raise NoCards(f"{times} cards are called {name}; begin one of them with other words")
-    return found
+    return cards
 
 
-def _of_day(day: int, lesson: Path) -> list[Card]:
+def _cards_of(day: int, lesson: Path) -> list[Card]:
     text = lessons.markdown_of(lesson)
     page = lesson.with_name("symbols.ipynb")
     symbols = text + (lessons.of_day(lessons.markdown_of(page), day) if page.exists() else "")
@@ -44,9 +44,11 @@ def _of_day(day: int, lesson: Path) -> list[Card]:
     return sorted(cards, key=lambda card: KINDS.index(card.kind))
 
 
-def _symbol(day: int, symbol: str, read: str, python: str) -> Card:
-    asked = "What does this stand for, and what is it in Python?" if python else "What does this stand for?"
-    return Card(day, "symbol", symbol, f"{symbol}\n\n{asked}", f"{read}\n\nIn Python: {python}" if python else read)
+def _symbol(day: int, symbol: str, spoken: str, python: str) -> Card:
+    question = "What does this stand for, and what is it in Python?" if python else "What does this stand for?"
+    return Card(
+        day, "symbol", symbol, f"{symbol}\n\n{question}", f"{spoken}\n\nIn Python: {python}" if python else spoken
+    )
 
 
 def _quiz(day: int, question: Mapping[str, Any]) -> Card:
@@ -74,8 +76,8 @@ def _mistakes(day: int) -> Iterator[Card]:
 
 
 def _claim(day: int, claim: str) -> Card:
-    given = [each for each in loader.cards(day)["claims"] if claim.startswith(each["claim"])]
-    if len(given) != 1:
-        what = f"{len(given) or 'no'} reason{'s' * (len(given) > 1)}"
+    reasons = [each for each in loader.cards(day)["claims"] if claim.startswith(each["claim"])]
+    if len(reasons) != 1:
+        what = f"{len(reasons) or 'no'} reason{'s' * (len(reasons) > 1)}"
         raise NoCards(f"day {day}: answers/day{day}/cards.yaml has {what} for the claim {claim[:60]!r}; give it one")
-    return Card(day, "defend", given[0]["id"], f"{claim}\n\nWhy? Say the reason aloud.", given[0]["reason"])
+    return Card(day, "defend", reasons[0]["id"], f"{claim}\n\nWhy? Say the reason aloud.", reasons[0]["reason"])

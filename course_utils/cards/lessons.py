@@ -23,14 +23,14 @@ def markdown_of(path: Path) -> str:
 
 def claims(text: str) -> list[str]:
     """Return the entries of the list under the heading `DEFEND`, as Markdown."""
-    found: list[str] = []
+    entries: list[str] = []
     under = False
     for token, after in _pairs(parse(text)):
         if token.type == "heading_open":
             under = after.content == DEFEND
         elif under and token.type == "inline" and token.level > 1:  # within a list
-            found.append(" ".join(token.content.split()))
-    return found
+            entries.append(" ".join(token.content.split()))
+    return entries
 
 
 def of_day(page: str, day: int) -> str:
@@ -52,7 +52,7 @@ def symbols(text: str) -> list[tuple[str, str, str]]:
             rows.append([])
         elif of_symbols and token.type == "td_open":
             rows[-1].append(after.content)
-    return [(symbol, read, python) for symbol, read, python in filter(None, rows)]
+    return [(symbol, spoken, python) for symbol, spoken, python in (row for row in rows if row)]
 
 
 def _pairs(tokens: list[Token]) -> Iterator[tuple[Token, Token]]:

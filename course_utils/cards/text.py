@@ -80,10 +80,10 @@ def _markdown(formula: Callable[[str, bool], str]) -> MarkdownIt:
     return markdown
 
 
-def _rule(shown: Callable[..., str], *more: bool) -> Callable[..., str]:
-    """Return a rule for markdown-it's renderer: what `shown` makes of the content of a token, and of `more`."""
+def _rule(render: Callable[..., str], *more: bool) -> Callable[..., str]:
+    """Return a rule for markdown-it's renderer: what `render` makes of the content of a token, and of `more`."""
 
     def rule(renderer: object, tokens: Sequence[Token], place: int, *_: object) -> str:
-        return shown(tokens[place].content.strip(), *more)
+        return render(tokens[place].content.strip(), *more)
 
     return rule

@@ -13,7 +13,7 @@ from course_utils.errors import CourseError, Unreadable
 from course_utils.grading.intake.answers import longer_code
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.reports.feedback import write_feedback
-from course_utils.grading.result_cache import KEPT, KeptResults, result_key
+from course_utils.grading.result_cache import STORE, StoredResults, result_key
 from course_utils.grading.results import Graded, Settings
 from course_utils.grading.workers import Finished, Kernels, Watcher, as_unreadable, grade_here, grade_safely
 from course_utils.sandbox.confinement import Confinement
@@ -56,7 +56,8 @@ def grade_class(
     Raises:
         CourseError: If the cluster cannot be used.
     """
-    settings, watcher = settings or Settings(), watcher or Watcher()
+    settings = settings or Settings()
+    watcher = watcher or Watcher()
     kernels = Kernels(settings)
 
     def run(queue: Iterator[Submission]) -> Finished:
@@ -71,7 +72,7 @@ def grade_class(
     with ExitStack() as stack:
         stack.callback(kernels.close)
         folder = settings.out or Path(stack.enter_context(TemporaryDirectory(prefix="course_kept_")))
-        class_run = ClassRun(settings, KeptResults(folder / KEPT, settings.again), watcher)
+        class_run = ClassRun(settings, StoredResults(folder / STORE, settings.again), watcher)
         copies: list[Submission] = []
         placed = (replace(each, place=place) for place, each in enumerate(submissions))
         for queue in (class_run.queue(placed, copies), class_run.queue(copies)):
@@ -85,11 +86,13 @@ def grade_class(
 class ClassRun:
     """The state of one run: the submissions of a class on their way to results."""
 
-    def __init__(self, settings: Settings, kept: KeptResults, watcher: Watcher):
-        self.settings, self.kept, self.watcher = settings, kept, watcher
+    def __init__(self, settings: Settings, stored: StoredResults, watcher: Watcher):
+        self.settings = settings
+        self.stored = stored
+        self.watcher = watcher
         self.graded: dict[int, Graded] = {}
         self.reused = 0
-        self.given: set[str] = set()
+        self.queued: set[str] = set()
 
     def queue(self, submissions: Iterable[Submission], copies: list[Submission] | None = None) -> Iterator[Submission]:
         """Read the submissions and yield those that must be graded.
@@ -100,25 +103,26 @@ class ClassRun:
             copies: Receives the submissions that equal one yielded before; queue them once that one is finished.
         """
         for each in submissions:
-            kept = self.kept.get(each.key) if each.key else None  # only a copy has its key already
-            submission = each if kept else self._read(each)
+            stored = self.stored.get(each.key) if each.key else None  # only a copy has its key already
+            submission = each if stored else self._with_key(each)
             if submission is None:
                 continue
-            if kept := kept or self.kept.get(submission.key):
+            if stored := stored or self.stored.get(submission.key):
                 self.reused += 1
-                self._publish(submission, kept)
-            elif copies is not None and submission.key in self.given:
+                self._publish(submission, stored)
+            elif copies is not None and submission.key in self.queued:
                 copies.append(replace(submission, data=None))
             else:
-                self.given.add(submission.key)
+                self.queued.add(submission.key)
                 yield submission
 
     def finish(self, submission: Submission, graded: Graded) -> None:
         """Keep and publish the result of a submission that was graded."""
-        self.kept.put(submission.key, graded)
+        self.stored.put(submission.key, graded)
         self._publish(submission, graded)
 
-    def _read(self, submission: Submission) -> Submission | None:
+    def _with_key(self, submission: Submission) -> Submission | None:
+        """Return the submission with its content and its key; publish it and return None if it cannot be read."""
         try:
             data = submission.read()
             return replace(submission, data=data, key=result_key(data, submission.day, self.settings))

@@ -62,7 +62,8 @@ def grade_there(queue: Iterator[Submission], settings: Settings, address: str) -
         CourseError: If dask is not installed, if there is no scheduler or no worker, or if a worker has another
             version of the course.
     """
-    waiting, deaths = deque(islice(queue, 1)), Counter[int]()
+    waiting = deque(islice(queue, 1))
+    deaths = Counter[int]()
     if not waiting:
         return
     parcel_of = cache(lambda day: answer_key_parcel(settings.answer_key, day))
@@ -88,23 +89,24 @@ class Cluster:
     """The workers of a scheduler, and the submission that each of them grades. Its methods raise CourseError."""
 
     def __init__(self, client: Any, address: str):
-        self.client, self.address = client, address
+        self.client = client
+        self.address = address
         self.running: dict = {}  # future -> (worker's address, submission)
-        self.seen = time.monotonic()
+        self.last_with_workers = time.monotonic()
 
     def idle(self) -> list[str]:
         """Return the workers without a submission. Raise CourseError if the cluster has had no workers for too long."""
-        with self._talking():
+        with self._translate_errors():
             workers = set(self.client.nthreads())
         if workers:
-            self.seen = time.monotonic()
-        elif time.monotonic() > self.seen + WORKERLESS_SECONDS:
+            self.last_with_workers = time.monotonic()
+        elif time.monotonic() > self.last_with_workers + WORKERLESS_SECONDS:
             raise CourseError(f"{self.address}: the scheduler has no workers; start one: dask worker {self.address}")
         return sorted(workers - {worker for worker, _ in self.running.values()})
 
     def give(self, worker: str, submission: Submission, parcel: AnswerKeyParcel, settings: Settings) -> None:
         """Start grading a submission on a worker."""
-        with self._talking(), warnings.catch_warnings():
+        with self._translate_errors(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the size of what is sent
             future = self.client.submit(grade_parcel, submission, parcel, settings, workers=[worker], pure=False)
         self.running[future] = worker, submission
@@ -113,7 +115,7 @@ class Cluster:
         """Wait at most a second for finished submissions, and return them with their results; None if a worker died."""
         from distributed import wait
 
-        with self._talking():
+        with self._translate_errors():
             try:
                 ended = wait(list(self.running), timeout=1, return_when="FIRST_COMPLETED").done
             except TimeoutError:
@@ -137,7 +139,7 @@ class Cluster:
             future.cancel()
 
     @contextmanager
-    def _talking(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (OSError, CancelledError) as error:
@@ -192,7 +194,7 @@ _UNPACKED: dict[tuple, tempfile.TemporaryDirectory] = {}
 def _unpack(parcel: AnswerKeyParcel) -> AnswerKey:
     """Write the answer key into a temporary folder, once; it is deleted after MOST_UNPACKED newer ones."""
     if parcel.package != version("course_utils"):
-        raise CourseError(_other_course(f"course_utils {version('course_utils')}, not {parcel.package}"))
+        raise CourseError(_describe_mismatch(f"course_utils {version('course_utils')}, not {parcel.package}"))
     known = tuple(parcel.digests.items())
     if known not in _UNPACKED:
         folder = tempfile.TemporaryDirectory(prefix="course_answer_key_")
@@ -201,14 +203,14 @@ def _unpack(parcel: AnswerKeyParcel) -> AnswerKey:
             Path(folder.name, name if name == KEYS else f"solutions/{name}").write_bytes(data)
         answer_key = AnswerKey(Path(folder.name))
         if any(answer_key.digest(day) != digest for day, digest in parcel.digests.items()):
-            raise CourseError(_other_course("other checks or another grader"))
+            raise CourseError(_describe_mismatch("other checks or another grader"))
         _UNPACKED[known] = folder
         while len(_UNPACKED) > MOST_UNPACKED:
             _UNPACKED.pop(next(iter(_UNPACKED))).cleanup()
     return AnswerKey(Path(_UNPACKED[known].name))
 
 
-def _other_course(what: str) -> str:
+def _describe_mismatch(what: str) -> str:
     from distributed import get_worker
 
     return f"the worker {get_worker().address} has {what}; install the same course there as here"

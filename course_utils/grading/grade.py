@@ -7,7 +7,7 @@ import io
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,8 +40,8 @@ def grade_notebook(
         day: By default the day that the file's name or its cells tell.
         student: By default the file's name without its ending.
     """
-    told = day or known_day(path.name)
-    return grade_submission(Submission(student or path.stem, path, told), settings, on_result)
+    submission = Submission(student or path.stem, path, day or known_day(path.name))
+    return grade_submission(submission, settings, on_result)
 
 
 def grade_submission(
@@ -61,39 +61,67 @@ def grade_submission(
         PutOff: If the settings are in a hurry and the notebook takes long. Pass its results as `known` later.
         CourseError: If there are no exercises for the day.
     """
-    settings, began = settings or Settings(), time.monotonic()
-    answer_key, day, questions = settings.answer_key, submission.day, list[Question]()
-    student, notebook, lms_id = submission.student, submission.name, submission.lms_id
+    settings = settings or Settings()
+    began = time.monotonic()
+    answer_key = settings.answer_key
+    student = submission.student
+    notebook = submission.name
+    lms_id = submission.lms_id
+    day = submission.day
+    questions = list[Question]()  # none as long as the day is not known
+    # the answers; a file without readable ones gets no points, of as many as its day has if that is known
     try:
         if day is not None:
             questions = answer_key.questions(day)
         data = submission.read()
         day = day_in_cells(data, notebook, answer_key) if day is None else day
         questions = answer_key.questions(day)
-        answers = read_answers(data, notebook, questions, answer_key.given_names(day))
+        answers = read_answers(data, notebook, questions, answer_key.provided_names(day))
     except Unreadable as why:
         full = sum(question.points for question in questions)
-        return Graded(student, notebook, day, "unreadable", 0.0, full, _since(began), message=str(why), lms_id=lms_id)
+        return Graded(
+            student, notebook, day, "unreadable", 0.0, full, _seconds_since(began), message=str(why), lms_id=lms_id
+        )
+    # the exercises that need no kernel: those without an answer, and those that were graded before it was put off
     missing = [each.grade_id for each in questions if each.grade_id not in answers]
-    settled = {each: Verdict("missing", 0.0, "Not answered.") for each in missing}
-    for each, size in cells_too_long(data, notebook).items() if missing and len(data) > LARGEST_CELL else ():
-        if each in missing:
-            told = f"Not read: its cell has {size:,} characters, and {LARGEST_CELL:,} are read."
-            settled[each] = Verdict("missing", 0.0, told)
+    settled = _verdicts_on_missing(missing, data, notebook)
     settled |= {each.id: _verdict(each) for each in submission.known}
-    found = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
-    late = sum(each.status == "timeout" for each in found.values()) >= PATIENT
-    if settings.hurry and late and len(found) < len(questions):
-        raise PutOff(tuple(found.values()))
-    unrun = (Result(q.grade_id, "error", 0.0, q.points, "It was not graded.", machine_failed=True) for q in questions)
-    results = tuple(
-        replace(found.get(each.id, each), review=lines_to_review(answers.get(each.id, ""))) for each in unrun
-    )
-    status = "passed" if all(result.status == "passed" for result in results) else "failed"
-    score = round(sum(result.score for result in results), 4)
+    # all the others; a notebook that runs out of time again and again waits until the rest of the class is graded
+    results = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
+    timeouts = sum(each.status == "timeout" for each in results.values())
+    if settings.hurry and timeouts >= PATIENT and len(results) < len(questions):
+        raise PutOff(tuple(results.values()))
+    # the grade, from one result for each question
+    exercises = _complete(results, questions, answers)
+    status = "passed" if all(result.status == "passed" for result in exercises) else "failed"
+    score = round(sum(result.score for result in exercises), 4)
     full = sum(question.points for question in questions)
-    about = (student, notebook, day, status, score, full, _since(began))
-    return Graded(*about, exercises=results, answers=answers, lms_id=lms_id)
+    about = (student, notebook, day, status, score, full, _seconds_since(began))
+    return Graded(*about, exercises=exercises, answers=answers, lms_id=lms_id)
+
+
+def _verdicts_on_missing(missing: Sequence[str], data: bytes, notebook: str) -> dict[str, Verdict]:
+    """Return the verdicts on exercises without an answer; a cell that is too long to be read is named as the reason."""
+    verdicts = {each: Verdict("missing", 0.0, "Not answered.") for each in missing}
+    if missing and len(data) > LARGEST_CELL:
+        for grade_id, size in cells_too_long(data, notebook).items():
+            if grade_id in verdicts:
+                message = f"Not read: its cell has {size:,} characters, and {LARGEST_CELL:,} are read."
+                verdicts[grade_id] = Verdict("missing", 0.0, message)
+    return verdicts
+
+
+def _complete(
+    results: Mapping[str, Result], questions: Sequence[Question], answers: Mapping[str, str]
+) -> tuple[Result, ...]:
+    """Return a result for each question, with the lines to review; the machine failed where there was none."""
+    complete = []
+    for question in questions:
+        grade_id = question.grade_id
+        ungraded = Result(grade_id, "error", 0.0, question.points, "It was not graded.", machine_failed=True)
+        review = lines_to_review(answers.get(grade_id, ""))
+        complete.append(replace(results.get(grade_id, ungraded), review=review))
+    return tuple(complete)
 
 
 def run_notebook(
@@ -118,8 +146,8 @@ def run_notebook(
     plugin = GradePlugin(submission, settings, settled, on_result)
     checks = checks_of(plugin.answer_key)
     if settled.keys() >= checks.keys():
-        return {grade_id: _unrun(checks[grade_id], grade_id, verdict) for grade_id, verdict in settled.items()}
-    with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _quiet():
+        return {grade_id: _settled_result(checks[grade_id], grade_id, verdict) for grade_id, verdict in settled.items()}
+    with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _hide_pytest():
         book = Path(folder, f"day{submission.day}.ipynb")
         book.touch()
         own = [f"--rootdir={folder}", f"--confcutdir={folder}"]  # so that pytest looks for nothing above the folder
@@ -155,21 +183,21 @@ def _verdict(result: Result) -> Verdict:
     return Verdict(result.status, share, result.message, result.misconception)
 
 
-def _unrun(check: nbformat.NotebookNode, grade_id: str, verdict: Verdict) -> Result:
+def _settled_result(check: nbformat.NotebookNode, grade_id: str, verdict: Verdict) -> Result:
     points = float(check.metadata.nbgrader.points)
     return Result(grade_id, verdict.status, 0.0, points, verdict.message, verdict.misconception)
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _hide_pytest() -> Iterator[None]:
     """Hide pytest's own report from the terminal, and hide settings in the environment from pytest."""
-    kept = {name: os.environ.pop(name) for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS") if name in os.environ}
+    hidden = {name: os.environ.pop(name) for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS") if name in os.environ}
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             yield
     finally:
-        os.environ.update(kept)
+        os.environ.update(hidden)
 
 
-def _since(began: float) -> float:
+def _seconds_since(began: float) -> float:
     return round(time.monotonic() - began, 2)

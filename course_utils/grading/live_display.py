@@ -34,7 +34,7 @@ def watch_class(submissions: Sequence[Submission], settings: Settings, tables: b
             watcher = Watcher(watch.on_begin, watch.on_result, watch.on_put_off, watch.on_graded)
             result = grade_class(submissions, settings, watcher)
         except KeyboardInterrupt:
-            watch.stopped(kept=settings.out is not None)
+            watch.stopped(stored=settings.out is not None)
             raise
     if not tables:
         print(summary(result))
@@ -50,7 +50,8 @@ class Watch:
     """
 
     def __init__(self, total: int, order: Sequence[tuple[str, str]] = ()):
-        self.total, self.done = total, 0
+        self.total = total
+        self.done = 0
         self.console = Console(highlight=False)
         self.to_come = list(order)
         self.waiting: list[Graded] = []
@@ -76,7 +77,7 @@ class Watch:
             self.waiting.append(graded)
             self._show_in_order()
         else:
-            self._line(graded)
+            self._print_line(graded)
         self.bar.advance(self.task)
 
     def on_begin(self, submission: Submission) -> None:
@@ -93,10 +94,10 @@ class Watch:
         late = f"put off: {one_line(submission.student, 60)}: exercises run out of time, so the others are graded first"
         self.console.print(late, markup=False, emoji=False, soft_wrap=True)
 
-    def stopped(self, kept: bool) -> None:
+    def stopped(self, stored: bool) -> None:
         """Say how far the grading came, and how to go on."""
         self.bar.stop()
-        how = "the same command takes up from there" if kept else "with --out DIR they would have been kept"
+        how = "the same command takes up from there" if stored else "with --out DIR they would have been kept"
         print(f"course: stopped; {self.done} of {self.total} are graded, {how}", file=sys.stderr)
 
     def _show(self, submission: Submission, how_far: str) -> None:
@@ -114,11 +115,11 @@ class Watch:
             if finished[0].status != "unreadable":
                 print_table(finished[0], self.console)
 
-    def _line(self, graded: Graded) -> None:
+    def _print_line(self, graded: Graded) -> None:
         day = "day ?" if graded.day is None else f"day {graded.day}"
         points = f"{graded.score:g} of {graded.max_score:g}"
-        said = f"unreadable: {graded.message}" if graded.status == "unreadable" else f"{points} points"
-        line = f"{self.done}/{self.total} {one_line(graded.student, 60)}, {day}: {one_line(said, 300)}"
+        outcome = f"unreadable: {graded.message}" if graded.status == "unreadable" else f"{points} points"
+        line = f"{self.done}/{self.total} {one_line(graded.student, 60)}, {day}: {one_line(outcome, 300)}"
         self.console.print(line, markup=False, emoji=False, soft_wrap=True)
 
 
@@ -126,9 +127,9 @@ def summary(result: ClassResult) -> str:
     """Return one line about a class: how many submissions there are, and how they did."""
     graded = result.graded
     parts = [f"{len(graded)} submissions", f"{_count(graded, 'passed')} with all points"]
-    read = [each for each in graded if not ungraded(each)]
-    if full := sum(each.max_score for each in read):
-        parts.append(f"{100 * sum(each.score for each in read) / full:.0f} % of the points on average")
+    counted = [each for each in graded if not ungraded(each)]
+    if full := sum(each.max_score for each in counted):
+        parts.append(f"{100 * sum(each.score for each in counted) / full:.0f} % of the points on average")
     if unreadable := _count(graded, "unreadable"):
         parts.append(f"{unreadable} unreadable")
     if result.reused:

@@ -26,7 +26,7 @@ import nbformat
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
-from course_utils.answer_key.key import check_parts, checks_of, given_cells, reference_answers, with_seed
+from course_utils.answer_key.key import check_parts, checks_of, provided_cells, reference_answers, with_seed
 from course_utils.checks.judge.cells import used_names
 from course_utils.checks.judge.duel_server import Arena
 from course_utils.checks.judge.exercises import all_exercises
@@ -36,7 +36,7 @@ from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import Evidence, evidence_of
 from course_utils.errors import CourseError, KernelLost, one_line
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.redact import kind_of, lent_cell, of_answer_cell, stopped_at, without_text
+from course_utils.grading.redact import kind_of, lent_cell, stopped_at, with_answer_error, without_text
 from course_utils.grading.results import Result, Settings
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.limits import uncounted
@@ -71,9 +71,14 @@ class GradePlugin:
     ):
         if submission.day is None:
             raise CourseError(f"{submission.name}: its day is not known")
-        self.submission, self.settings, self.settled, self.on_result = submission, settings, settled, on_result
-        self.day, self.answers = submission.day, submission.answers
-        self.answer_key, self.seeds = settings.answer_key.notebook(self.day), settings.answer_key.seeds(self.day)
+        self.submission = submission
+        self.settings = settings
+        self.settled = settled
+        self.on_result = on_result
+        self.day = submission.day
+        self.answers = submission.answers
+        self.answer_key = settings.answer_key.notebook(self.day)
+        self.seeds = settings.answer_key.seeds(self.day)
         self.results: dict[str, Result] = {}
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> GradedNotebook | None:
@@ -99,8 +104,8 @@ class GradePlugin:
 
 
 @dataclass
-class Held:
-    """A kernel, if one runs, and what it has seen.
+class KernelSlot:
+    """A place for a kernel: the kernel, if one runs, and what it has seen.
 
     Attributes:
         ran: Exercises whose answers it has run.
@@ -115,7 +120,31 @@ class Held:
 
     def begin(self, kernel: GradingKernel, lent: Iterable[str] = ()) -> None:
         """Take over a kernel that has run nothing yet."""
-        self.kernel, self.ran, self.lent, self.seeded = kernel, set(), set(lent), False
+        self.kernel = kernel
+        self.ran = set()
+        self.lent = set(lent)
+        self.seeded = False
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the judge made of one run of a check.
+
+    Attributes:
+        verdict: The verdict. Its message quotes no text from the kernel.
+        quoting: The same verdict. Its message quotes the kernel if that tells more.
+        quotes: Whether the message that quotes depends on what the kernel says.
+    """
+
+    verdict: Verdict
+    quoting: Verdict
+    quotes: bool = False
+
+    @classmethod
+    def error(cls, message: str) -> Judgement:
+        """Return an error in the course's own words."""
+        verdict = Verdict("error", 0.0, message)
+        return cls(verdict, verdict)
 
 
 class GradedNotebook(IPyNbFile):
@@ -126,9 +155,10 @@ class GradedNotebook(IPyNbFile):
         self.plugin = plugin
         self.passed: dict[str, str] = {}
         self.harmless: dict[str, str] = {}  # answers that ran without losing their kernel
-        self.own, self.lending = Held(), Held()  # with the student's answers alone; with lent ones
-        self.dueling = Held()  # of a duel, unless it passes in the student's own: with the answers that it names
-        self.held = self.own  # the one of these that is in use
+        self.own = KernelSlot()  # with the student's answers alone
+        self.lending = KernelSlot()  # with lent answers
+        self.dueling = KernelSlot()  # of a duel, unless it passes in the student's own: with the answers that it names
+        self.slot = self.own  # the one of these three that is in use
         self.worked = 0.0  # seconds of work in the kernels that have ended, without those of duels
         self.timeouts = {grade_id for grade_id, verdict in plugin.settled.items() if verdict.status == "timeout"}
         self.stumbled = False
@@ -137,7 +167,7 @@ class GradedNotebook(IPyNbFile):
     @property
     def kernel(self) -> GradingKernel | None:
         """The kernel in which nbval runs its cells."""
-        return self.held.kernel
+        return self.slot.kernel
 
     def setup(self) -> None:
         """Start the student's kernel; if a notebook was put off, its first exercise starts one instead."""
@@ -153,8 +183,8 @@ class GradedNotebook(IPyNbFile):
 
     def collect(self) -> Iterator[IPyNbCell]:
         """Yield the given cells, then the exercises; an exercise is its answer cell and its check cell together."""
-        for number, cell in enumerate(given_cells(self.plugin.answer_key)):
-            yield GivenCell.from_parent(
+        for number, cell in enumerate(provided_cells(self.plugin.answer_key)):
+            yield ProvidedCell.from_parent(
                 self, name=f"given {number}", cell_num=number, cell=cell, options=defaultdict(bool)
             )
         for number, (grade_id, cell) in enumerate(checks_of(self.plugin.answer_key).items()):
@@ -169,35 +199,38 @@ class GradedNotebook(IPyNbFile):
 
     def launch(self) -> GradingKernel:
         """Return a kernel that is ready; a cold one if the server that forks warm kernels is gone."""
-        settings, left, limits = self.plugin.settings, self.left(), self.plugin.settings.limits
+        settings = self.plugin.settings
+        limits = settings.limits
+        seconds = self.remaining_seconds()
         if len(self.timeouts) >= PATIENT:
-            cell, idle = HURRIED * limits.cell_seconds, HURRIED * limits.idle_seconds
-            limits = replace(limits, cell_seconds=cell, idle_seconds=idle)
+            cell_seconds = HURRIED * limits.cell_seconds
+            idle_seconds = HURRIED * limits.idle_seconds
+            limits = replace(limits, cell_seconds=cell_seconds, idle_seconds=idle_seconds)
         log = KernelLog(settings.log, self.plugin.submission.student)
         try:
-            kernel = GradingKernel(limits, left, settings.start, log)
+            kernel = GradingKernel(limits, seconds, settings.start, log)
         except OSError:
-            kernel = GradingKernel(limits, left, replace(settings.start, warm=False), log)
+            kernel = GradingKernel(limits, seconds, replace(settings.start, warm=False), log)
         kernel.wait_until_ready()
         return kernel
 
-    def left(self) -> float:
+    def remaining_seconds(self) -> float:
         """Return the seconds that the kernel in use may work in all, including what it has worked already."""
-        others = (each.kernel for each in (self.own, self.lending, self.dueling) if each is not self.held)
+        others = (each.kernel for each in (self.own, self.lending, self.dueling) if each is not self.slot)
         worked = self.worked + sum(kernel.charged for kernel in others if kernel is not None)
         return self.plugin.settings.seconds - worked
 
-    def drop_kernel(self, held: Held) -> None:
+    def drop_kernel(self, slot: KernelSlot) -> None:
         """Stop this kernel, if it runs, and add its work to the notebook's."""
-        if held.kernel is not None:
-            self.worked += held.kernel.charged
-            held.kernel.stop()
-            held.kernel = None
+        if slot.kernel is not None:
+            self.worked += slot.kernel.charged
+            slot.kernel.stop()
+            slot.kernel = None
 
     def drop_kernels(self) -> None:
         """Stop all kernels; the next exercise starts a fresh one."""
-        for held in (self.own, self.lending, self.dueling):
-            self.drop_kernel(held)
+        for slot in (self.own, self.lending, self.dueling):
+            self.drop_kernel(slot)
 
     def needs(self, grade_id: str, lent: bool = False) -> dict[str, str]:
         """Return the answers that an exercise needs, in order: those in its `uses`, and those whose names it uses.
@@ -207,17 +240,21 @@ class GradedNotebook(IPyNbFile):
         Args:
             lent: Take the reference for every declared answer.
         """
-        plugin, uses = self.plugin, all_exercises(self.plugin.day)[grade_id].uses
+        plugin = self.plugin
         references = reference_answers(plugin.answer_key)
-        defined = {each: set(find_ladder(plugin.day, each).names) for each in self.harmless if each != grade_id}
         passed = {} if lent else self.passed
+        # the answers that the exercise declares
+        uses = all_exercises(plugin.day)[grade_id].uses
         needed = {each: passed.get(each, references[each]) for each in uses}
+        # the student's other answers whose names occur in one of these, and so on for the names in those
+        names_of = {each: set(find_ladder(plugin.day, each).names) for each in self.harmless if each != grade_id}
         unread = [plugin.answers[grade_id], *needed.values()]
         while unread:
-            named = used_names(unread.pop())
-            found = {each: self.harmless[each] for each, names in defined.items() if names & named}
-            unread += [source for each, source in found.items() if each not in needed]
-            needed = found | needed
+            used = used_names(unread.pop())
+            called = {each: self.harmless[each] for each, names in names_of.items() if names & used}
+            unread += [source for each, source in called.items() if each not in needed]
+            needed = called | needed
+        # in the order of the notebook
         return {each: needed[each] for each in references if each in needed}
 
     def ensure_kernel(self, grade_id: str, fresh: bool = False, only: dict[str, str] | None = None) -> None:
@@ -236,40 +273,60 @@ class GradedNotebook(IPyNbFile):
             KernelLost: If a cell loses the kernel, or the notebook's time is used up.
         """
         needed = self.needs(grade_id) if only is None else only
-        if duel := find_ladder(self.plugin.day, grade_id).duel and (fresh or self.stumbled):
-            only, fresh = needed, True
+        # after a failure, a duel gets a kernel of its own, with no answers but those that it names
+        alone = find_ladder(self.plugin.day, grade_id).duel and (fresh or self.stumbled)
+        if alone:
+            only = needed
+            fresh = True
         lent = {each for each, source in needed.items() if source != self.plugin.answers.get(each)}
-        beside = self.lending if lent and (fresh or self.own.kernel is None) else self.own
-        self.held = self.dueling if duel else beside
-        if fresh if self.held is not self.lending else self.held.lent != lent:
-            self.drop_kernel(self.held)
-        if self.left() < 0:
+        self.slot = self.slot_for(alone, lent, fresh)
+        # a kernel with lent answers serves again for the same ones; any other one serves unless a fresh one is required
+        serves = self.slot.lent == lent if self.slot is self.lending else not fresh
+        if not serves:
+            self.drop_kernel(self.slot)
+        if self.remaining_seconds() < 0:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
         kernel = self.kernel
         if kernel is None:
             answers = needed | self.passed if only is None else only
             kernel = self.launch()
-            self.held.begin(kernel, lent)
-            for cell in given_cells(self.plugin.answer_key):
-                kernel.run(cell.source, given=True)
+            self.slot.begin(kernel, lent)
+            for cell in provided_cells(self.plugin.answer_key):
+                kernel.run(cell.source, provided=True)
         else:
-            kernel.granted = self.left()
-            answers = needed if self.held.lent else {}
-        for each in (
-            each for each in reference_answers(self.plugin.answer_key) if each in answers.keys() - self.held.ran
-        ):
-            kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
-            self.held.ran.add(each)
+            kernel.granted = self.remaining_seconds()
+            # the student's own kernel has run the student's answers already
+            answers = needed if self.slot.lent else {}
+        # the answers that are new to this kernel, in the order of the notebook
+        new = answers.keys() - self.slot.ran
+        for each in reference_answers(self.plugin.answer_key):
+            if each in new:
+                kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
+                self.slot.ran.add(each)
+
+    def slot_for(self, alone: bool, lent: set[str], fresh: bool) -> KernelSlot:
+        """Return the slot of the kernel for an exercise: a duel's own, the one for lent answers, or the student's.
+
+        Args:
+            alone: Whether it is a duel that needs a kernel to itself.
+            lent: The answers that must be lent. The student's own kernel, if it may be used, needs none of them.
+            fresh: As for `ensure_kernel`.
+        """
+        if alone:
+            return self.dueling
+        if lent and (fresh or self.own.kernel is None):
+            return self.lending
+        return self.own
 
 
-class GivenCell(IPyNbCell):
+class ProvidedCell(IPyNbCell):
     """A cell that everybody is given. It is run but not compared, because its output is nobody's answer."""
 
     def runtest(self) -> None:
         book = self.parent
         if not book.trouble and book.kernel is not None:
             try:
-                raised = book.kernel.run(self.cell.source, given=True)
+                raised = book.kernel.run(self.cell.source, provided=True)
             except KernelLost as lost:
                 raised = str(lost)
             if raised:
@@ -286,7 +343,8 @@ class ExerciseCell(IPyNbCell):
     arena: Arena | None = None  # the implementations, if the exercise is a duel
 
     def runtest(self) -> None:
-        grade_id, book = self.name, self.parent
+        grade_id = self.name
+        book = self.parent
         verdict = book.plugin.settled.get(grade_id)
         if verdict is None:
             if book.plugin.settings.hurry and len(book.timeouts) >= PATIENT:
@@ -311,57 +369,76 @@ class ExerciseCell(IPyNbCell):
     def attempt(self, grade_id: str) -> Verdict:
         """Return the verdict on an exercise. Its message quotes no kernel that had something to hide."""
         book = self.parent
-        self.said: dict[str, Verdict] = {}
+        # by the message of a verdict that quotes no kernel: the same verdict, if its kernel may be quoted
+        self.quotable: dict[str, Verdict] = {}
+        # the messages of verdicts that depend on a kernel that has had a seed
         self.doubtful: set[str] = set()
         duel = find_ladder(book.plugin.day, grade_id).duel
         with uncounted(MOST_DUEL_SECONDS) if duel else nullcontext():
             verdict = self.run_twice(grade_id)
-        self.arena = None  # with all calls that it kept
-        if verdict.message in self.doubtful - self.said.keys():
+        self.arena = None  # with all calls that it recorded
+        if verdict.message in self.doubtful - self.quotable.keys():
+            # once more for the message alone, in a kernel without a seed; the points are those of the first verdict
             book.drop_kernels()
             again = self.run_once()
-            told = again if again.status == verdict.status else replace(verdict, message=UNSTEADY, misconception=None)
-            verdict = replace(told, share=verdict.share)
-        return replace(self.said.get(verdict.message, verdict), status=verdict.status, share=verdict.share)
+            if again.status == verdict.status:
+                verdict = replace(again, share=verdict.share)
+            else:
+                verdict = replace(verdict, message=UNSTEADY, misconception=None)
+        quoting = self.quotable.get(verdict.message, verdict)
+        return replace(quoting, status=verdict.status, share=verdict.share)
 
     def run_twice(self, grade_id: str) -> Verdict:
-        """Run the exercise, after a failure also in a fresh kernel, and return the better verdict.
+        """Run the exercise, run it again in a fresh kernel if it fails, and return the better verdict.
 
         There is no second run if the mistake was clearly made in this exercise. If the kernel was lost or a call was
         forbidden, the fresh kernel runs only the answers that this exercise needs, because a thread or an alarm that
         another answer left behind may have been the cause. If a call was forbidden, references also stand in for the
         earlier answers, because one of them may have made the call.
         """
-        book, verdict = self.parent, self.run_once()
-        if self.arena:  # its kernel can ask questions now: no other exercise runs there
-            own = book.held is not book.dueling
-            book.drop_kernel(book.held)
-            if verdict.status != "passed" and own:
-                verdict = self.run_once(fresh=True)
-                book.drop_kernel(book.held)
-            return verdict
-        forbidden = verdict.status == "forbidden"
-        lost = forbidden or verdict.status in ("timeout", "killed")
-        if verdict.status == "passed" or not (book.stumbled or lost):
-            return verdict
+        book = self.parent
+        first = self.run_once()
+        if self.arena:
+            return self.end_duel(first)
+        forbidden = first.status == "forbidden"
+        lost = forbidden or first.status in ("timeout", "killed")
+        # if no earlier exercise failed, the failure is this answer's own
+        if first.status == "passed" or not (book.stumbled or lost):
+            return first
         needed = book.needs(grade_id, lent=forbidden)
         failed = [each for each in needed if each not in book.passed]
-        others = book.held.ran - {grade_id} - (set() if forbidden else needed.keys())
-        if self.is_own_slip(verdict, failed) or (lost and not others and not failed):
-            return verdict
+        if self.is_own_slip(first, failed):
+            return first
+        # a lost kernel is no other answer's doing if the second one would run the same answers
+        others = book.slot.ran - {grade_id} - (set() if forbidden else needed.keys())
+        if lost and not others and not failed:
+            return first
+        # the second run; after a lost kernel, no other kernel may run beside the fresh one, which is not used again
         if lost:
             book.drop_kernels()
         second = self.run_once(fresh=True, only=needed if lost else None)
         if lost:
             book.drop_kernels()
-        kept = lost and not forbidden  # the first, unless another answer may be its cause
-        better = second.share > verdict.share if kept else second.share >= verdict.share
-        return second if better else verdict
+        # of equal verdicts the second counts, but not after a timeout: there the first tells where the answer was
+        if lost and not forbidden:
+            return second if second.share > first.share else first
+        return second if second.share >= first.share else first
+
+    def end_duel(self, verdict: Verdict) -> Verdict:
+        """Drop the kernel of a duel, which can ask questions now; repeat the duel if it failed in the student's own."""
+        book = self.parent
+        in_own = book.slot is not book.dueling
+        book.drop_kernel(book.slot)
+        if verdict.status != "passed" and in_own:
+            verdict = self.run_once(fresh=True)
+            book.drop_kernel(book.slot)
+        return verdict
 
     def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
         """Return whether this is a known mistake or a wrong number by hand, without calls to failed earlier answers."""
-        day, named = self.parent.plugin.day, used_names(self.parent.plugin.answers[self.name])
-        calls = any(name in named for used in failed for name in find_ladder(day, used).names)
+        day = self.parent.plugin.day
+        used = used_names(self.parent.plugin.answers[self.name])
+        calls = any(name in used for each in failed for name in find_ladder(day, each).names)
         by_hand = find_ladder(day, self.name).by_hand and verdict.status == "failed"
         known = {mistake.name for mistake in all_exercises(day)[self.name].mistakes}
         return bool(verdict.misconception in known or by_hand) and not calls
@@ -369,80 +446,115 @@ class ExerciseCell(IPyNbCell):
     def run_once(self, fresh: bool = False, only: dict[str, str] | None = None) -> Verdict:
         """Run answer and check, and judge the evidence. Nothing that a student wrote makes this raise.
 
-        The verdict quotes no text from the kernel. If the kernel had nothing to hide, `said` maps its message to the
-        verdict that does quote. If the kernel has had a seed, `doubtful` gets a message that depends on the kernel.
+        The verdict quotes no text from the kernel. If the kernel had nothing to hide, `quotable` maps its message to
+        the verdict that does quote. If the kernel has had a seed, `doubtful` gets a message that depends on the kernel.
 
         Args:
             fresh: As for `ensure_kernel`.
             only: As for `ensure_kernel`.
         """
-        book, raised, seeded, clean = self.parent, None, False, False
-        self.verdict: Verdict | None = None
-        self.full: Verdict | None = None
-        self.quotes = False
+        book = self.parent
+        answer = book.plugin.answers[self.name]
+        raised: str | None = None  # the error of the answer cell
+        seeded = False  # whether the kernel had had a seed before the answer ran
+        clean = False  # whether it had nothing to hide then: no seed, no lent answer
+        self.judgement: Judgement | None = None
         try:
+            # the kernel, with all that the exercise builds on
             book.ensure_kernel(self.name, fresh, only)
-            held = book.held
-            held.ran.add(self.name)
-            seeded, clean = held.seeded, not (held.lent or held.seeded)
-            raised = book.kernel.run(book.plugin.answers[self.name])
-            if find_ladder(book.plugin.day, self.name).duel:
-                self.arena = arena = Arena(book.plugin.day)
-                book.kernel.let_ask(arena.answer, DUEL_SECONDS, arena.more_seconds)
-            for hidden, part in enumerate(self.parts):
-                self.hidden, self.cell, self.verdict, self.full = hidden, part, None, None
-                book.kernel.run(USUAL)
-                if hidden and (seed := book.plugin.seeds.get(self.name)):
-                    book.kernel.tell_once(seed)
-                    held.seeded = True
-                super().runtest()
+            slot = book.slot
+            slot.ran.add(self.name)
+            seeded = slot.seeded
+            clean = not (slot.lent or slot.seeded)
+            # the answer, which may raise and still pass, and then the check
+            raised = book.kernel.run(answer)
+            self.run_check(slot)
         except KernelLost as lost:
-            book.drop_kernel(book.held)
-            return Verdict(lost.status, 0.0, f"{lost}.{stopped_at(lost.trace, book.plugin.answers[self.name])}")
+            book.drop_kernel(book.slot)
+            return Verdict(lost.status, 0.0, f"{lost}.{stopped_at(lost.trace, answer)}")
         except Exception as error:  # a failed check, or an error that a hostile kernel causes in nbval
-            if self.verdict is None:
-                ended = [out.ename for out in self.test_outputs or [] if out.output_type == "error"]
-                kind = kind_of(str((ended or [type(error).__name__])[0]))
-                self.verdict = Verdict("error", 0.0, f"The check ended with {kind}.")
-        verdict = self.verdict or Verdict("error", 0.0, "The check gave no evidence.")
-        if book.held.lent and verdict.status != "passed":
-            book.drop_kernel(book.held)
-        full = self.full or verdict
-        if raised and verdict.status == "error":
-            self.quotes = True
-            verdict, full = (
-                of_answer_cell(each, told) for each, told in ((verdict, f"{kind_of(raised)}."), (full, raised))
-            )
-        verdict, full = (
-            replace(each, message=each.message + LOST_HELPER) if each.unknown_name else each for each in (verdict, full)
-        )
+            if self.judgement is None:
+                names = [out.ename for out in self.test_outputs or [] if out.output_type == "error"]
+                kind = kind_of(str((names or [type(error).__name__])[0]))
+                self.judgement = Judgement.error(f"The check ended with {kind}.")
+        judgement = self.judgement or Judgement.error("The check gave no evidence.")
+        # later exercises use a kernel with lent answers again: no failed answer may stay in it
+        if book.slot.lent and judgement.verdict.status != "passed":
+            book.drop_kernel(book.slot)
+        judgement = _with_causes(judgement, raised)
+        # whether the message may quote this kernel, or needs a run without the seed for that
         if clean:
-            self.said[verdict.message] = full
-        elif seeded and self.quotes:
-            self.doubtful.add(verdict.message)
-        return verdict
+            self.quotable[judgement.verdict.message] = judgement.quoting
+        elif seeded and judgement.quotes:
+            self.doubtful.add(judgement.verdict.message)
+        return judgement.verdict
+
+    def run_check(self, slot: KernelSlot) -> None:
+        """Run the parts of the check, until one fails; each leaves its verdict in `judgement`.
+
+        Raises:
+            KernelLost: If a part loses the kernel.
+            NbCellError: If a part fails.
+        """
+        book = self.parent
+        if find_ladder(book.plugin.day, self.name).duel:
+            # the check asks the arena outside of the kernel, which has the other implementations
+            self.arena = arena = Arena(book.plugin.day)
+            book.kernel.allow_questions(arena.answer, DUEL_SECONDS, arena.more_seconds)
+        for hidden, part in enumerate(self.parts):
+            self.hidden = hidden
+            self.cell = part
+            self.judgement = None
+            book.kernel.run(USUAL)
+            # the class's seed goes to the hidden part alone, which reads it once
+            if hidden and (seed := book.plugin.seeds.get(self.name)):
+                book.kernel.answer_once(seed)
+                slot.seeded = True
+            super().runtest()
 
     def compare_outputs(self, test: Sequence[Any], ref: Sequence[Any], skip_compare: Any = None) -> bool:
         """Judge the evidence in place of nbval's comparison: numbers have a tolerance, and other output is ignored."""
-        given, wanted = evidence_in(test), evidence_in(ref)
+        submitted = evidence_in(test)
+        expected = evidence_in(ref)
         self.comparison_traceback: list[str] = []
-        labels = [[(e.exercise, e.hidden) for e in found] for found in (given, wanted)]
-        if labels[0] != labels[1] or not wanted:
-            self.verdict = Verdict("error", 0.0, "The check did not give the evidence that it should.")
+        # both must be of the same parts of the same checks, in the same order
+        labels = [(each.exercise, each.hidden) for each in submitted]
+        if labels != [(each.exercise, each.hidden) for each in expected] or not expected:
+            self.judgement = Judgement.error("The check did not give the evidence that it should.")
             return False
         plugin = self.parent.plugin
-        judged = judge_of(plugin.day, self.name, plugin.seeds.get(self.name, ""))
-        known = {mistake.name for mistake in judged.exercise.mistakes}
-        for evidence, expected in zip(given, wanted, strict=True):
+        judge = judge_of(plugin.day, self.name, plugin.seeds.get(self.name, ""))
+        known = {mistake.name for mistake in judge.exercise.mistakes}
+        for evidence, right in zip(submitted, expected, strict=True):
             evidence = self.arena.named(evidence) if self.arena else evidence
-            plain = without_text(evidence, plugin.answers.values(), judged.ladder.forbidden)
-            verdict = self.verdict = self.full = judged.judge(plain, expected)
+            plain = without_text(evidence, plugin.answers.values(), judge.ladder.forbidden)
+            verdict = judge.judge(plain, right)
+            self.judgement = Judgement(verdict, verdict)
             if verdict.status != "passed":
-                self.quotes = not self.hidden and verdict.misconception not in known
-                if self.quotes and plain != evidence:
-                    self.full = judged.judge(evidence, expected)
+                # a hidden test never quotes, and the message on a known mistake has no need to
+                if not self.hidden and verdict.misconception not in known:
+                    self.judgement = Judgement(verdict, verdict, quotes=True)
+                    if plain != evidence:
+                        self.judgement = Judgement(verdict, judge.judge(evidence, right), quotes=True)
                 return False
         return True
+
+
+def _with_causes(judgement: Judgement, raised: str | None) -> Judgement:
+    """Return what was judged, with the answer cell's own error in place of the check's, and a note on a lost helper."""
+    verdict = judgement.verdict
+    quoting = judgement.quoting
+    quotes = judgement.quotes
+    if raised and verdict.status == "error":
+        verdict = with_answer_error(verdict, f"{kind_of(raised)}.")
+        quoting = with_answer_error(quoting, raised)
+        quotes = True
+    return Judgement(_with_helper_note(verdict), _with_helper_note(quoting), quotes)
+
+
+def _with_helper_note(verdict: Verdict) -> Verdict:
+    """Return the verdict; if a name was unknown, its message says that no cell of the notebook defines it."""
+    return replace(verdict, message=verdict.message + LOST_HELPER) if verdict.unknown_name else verdict
 
 
 def evidence_in(outputs: Iterable[Any]) -> list[Evidence]:

@@ -21,7 +21,8 @@ OTHER_KIND = "an error of another kind"
 KINDS = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "CompilationError", "InterpreterError"}
 NO_PYTHON = ("SyntaxError", "IndentationError", "TabError")
-MOST_AXES, LONGEST_AXIS = 8, 10**5
+MOST_AXES = 8
+LONGEST_AXIS = 10**5
 _WHERE = re.compile(r", at line (\d{1,4}) of its cell: ")
 _AT_LINE = re.compile(r"^-+> *(\d{1,4}) (.*)$", re.MULTILINE)
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
@@ -42,21 +43,22 @@ def kind_of(error: str) -> str:
     return kind if kind in KINDS else OTHER_KIND
 
 
-def of_answer_cell(verdict: Verdict, raised: str) -> Verdict:
+def with_answer_error(verdict: Verdict, raised: str) -> Verdict:
     """Return the verdict on an exercise whose answer cell raised this error; a syntax error names no misconception."""
     name = None if raised.startswith(NO_PYTHON) else f"raises {raised}".rstrip(".")
-    said = "The answer cell raised " + _IN_FILE.sub(r" (line \1)", raised)
-    return replace(verdict, message=said, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
+    message = "The answer cell raised " + _IN_FILE.sub(r" (line \1)", raised)
+    return replace(verdict, message=message, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
 
 
 def stopped_at(trace: str, source: str) -> str:
     """Return a sentence on the line of an answer at which its cell was interrupted; "" if the traceback names none.
 
-    Of the traceback only a line's number counts, and only beside the text that the answer has there.
+    A line of the traceback counts only if the answer has the same text at that number.
     """
     lines = _EMPTY_LINES.sub("", source).splitlines()
-    for found in reversed(_AT_LINE.findall(_COLOURS.sub("", trace))):
-        number, text = int(found[0]), found[1].strip()
+    for match in reversed(_AT_LINE.findall(_COLOURS.sub("", trace))):
+        number = int(match[0])
+        text = match[1].strip()
         if text and 0 < number <= len(lines) and lines[number - 1].strip() == text:
             return f" It was at line {number} of its cell: {text[:100]}"
     return ""
@@ -75,29 +77,31 @@ def without_text(evidence: Evidence, sources: Iterable[str], forbidden: Iterable
     cells = [_EMPTY_LINES.sub("", each).splitlines() for each in sources]  # so that lines count as IPython counts them
     lines = {(i, line.strip()[:100]) for cell in cells for i, line in enumerate(cell, 1)}
     names = set(re.findall(r"\w+", "\n".join(line for _, line in lines)))
-    outcomes = [_outcome(each, lines, names) for each in evidence.outcomes]
-    return replace(evidence, outcomes=outcomes, called=[_call(each, forbidden) for each in evidence.called])
+    outcomes = [_outcome_without_text(each, lines, names) for each in evidence.outcomes]
+    return replace(evidence, outcomes=outcomes, called=[_forbidden_part(each, forbidden) for each in evidence.called])
 
 
-def _call(call: ForbiddenCall, forbidden: Iterable[str]) -> ForbiddenCall:
+def _forbidden_part(call: ForbiddenCall, forbidden: Iterable[str]) -> ForbiddenCall:
     return ForbiddenCall(next((part for part in forbidden if part in call.name.lower()), ""))
 
 
-def _outcome(outcome: Outcome, lines: set[tuple[int, str]], names: set[str]) -> Outcome:
+def _outcome_without_text(outcome: Outcome, lines: set[tuple[int, str]], names: set[str]) -> Outcome:
     if outcome.error:
-        return replace(outcome, error=_error(outcome.error, outcome.rung, lines, names))
+        return replace(outcome, error=_error_without_text(outcome.error, outcome.rung, lines, names))
     return replace(outcome, values={part: array for part, array in outcome.values.items() if _is_usual(array.shape)})
 
 
-def _error(error: str, rung: str, lines: set[tuple[int, str]], names: set[str]) -> str:
+def _error_without_text(error: str, rung: str, lines: set[tuple[int, str]], names: set[str]) -> str:
     if error.startswith(BAD_RESULT):
         return error if error == f"{BAD_RESULT}: {NOTHING}" else f"{BAD_RESULT}: "
-    said, where = error, ""
-    for found in _WHERE.finditer(error):
-        line = error[found.end() :]
-        if (int(found[1]), line) in lines:
-            said, where = error[: found.start()], error[found.start() :]
-    kind, _, text = said.partition(": ")
+    message = error
+    where = ""
+    for match in _WHERE.finditer(error):
+        line = error[match.end() :]
+        if (int(match[1]), line) in lines:
+            message = error[: match.start()]
+            where = error[match.start() :]
+    kind, _, text = message.partition(": ")
     if kind == "NotImplementedError" and text.endswith(NOT_FILLED_IN):
         text = f"{rung} {NOT_FILLED_IN}"
     elif kind == "NameError" and (unknown := _UNKNOWN_NAME.match(text)) and unknown[1] in names:

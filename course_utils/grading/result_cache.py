@@ -10,10 +10,10 @@ from pathlib import Path
 from course_utils.files import write_whole
 from course_utils.grading.results import Graded, Result, Settings, ungraded
 
-KEPT = ".results"
+STORE = ".results"
 
 
-class KeptResults:
+class StoredResults:
     """A folder of results with the students' code, one file for each, named by its key. Other files are ignored.
 
     Args:
@@ -21,7 +21,8 @@ class KeptResults:
     """
 
     def __init__(self, folder: Path, again: bool = False):
-        self.folder, self.again = folder, again
+        self.folder = folder
+        self.again = again
         self.written: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -30,9 +31,9 @@ class KeptResults:
         if self.again and key not in self.written:
             return None
         try:
-            kept = json.loads((self.folder / f"{key}.json").read_bytes())
-            record = kept["graded"]
-            if kept["checksum"] != _checksum(key, record):
+            stored = json.loads((self.folder / f"{key}.json").read_bytes())
+            record = stored["graded"]
+            if stored["checksum"] != _checksum(key, record):
                 return None
             return Graded(**record | {"exercises": tuple(Result(**each) for each in record["exercises"])})
         except (OSError, ValueError, TypeError, LookupError, RecursionError):

@@ -98,7 +98,8 @@ class Graded:
 
     def as_record(self) -> dict:
         """Return the submission as it stands in `grades.json`."""
-        optional, inner = {"message", "lms_id", "late"}, {"answers", "back", "alike", "shared", "how_late"}
+        optional = {"message", "lms_id", "late"}
+        inner = {"answers", "back", "alike", "shared", "how_late"}
         record = {k: v for k, v in asdict(self).items() if k not in inner and (v or k not in optional)}
         record["exercises"] = [result.as_record() for result in self.exercises]
         return record

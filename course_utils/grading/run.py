@@ -13,7 +13,7 @@ from rich.markup import escape
 from course_utils.answer_key.key import COURSE
 from course_utils.errors import CourseError, TooFewPoints, Unreadable, one_line
 from course_utils.grading.classroom import ClassResult
-from course_utils.grading.intake.collect import Found, collect
+from course_utils.grading.intake.collect import Submissions, collect
 from course_utils.grading.intake.late import with_lateness
 from course_utils.grading.live_display import MOST_TABLES, watch_class
 from course_utils.grading.reports.gradebook import Filled
@@ -48,9 +48,9 @@ def run(
         Unreadable: A notebook given by its own path cannot be read; of several, the last one is named.
         TooFewPoints: The result is below `fail_under`.
     """
-    settings = _verified(paths, settings, day, gradebook)
+    settings = _verify(paths, settings, day, gradebook)
     submissions = _find(paths, day)
-    own, alone = _learner(submissions, settings, gradebook)
+    own, alone = _own_exercises(submissions, settings, gradebook)
     one_by_one = all(path.suffix.lower() != ".zip" and not path.is_dir() for path in paths)
     result = watch_class(submissions, settings, tables=one_by_one and len(submissions) <= MOST_TABLES)
     _report(result, settings, gradebook, own, alone)
@@ -59,15 +59,16 @@ def run(
     _verify_points(result.graded, fail_under)
 
 
-def _verified(paths: Sequence[Path], settings: Settings, day: int | None, gradebook: Path | None) -> Settings:
+def _verify(paths: Sequence[Path], settings: Settings, day: int | None, gradebook: Path | None) -> Settings:
     """Return the settings with the log started. Raises CourseError for wrong arguments before anything is read."""
-    answer_key, start = settings.answer_key, settings.start
+    answer_key = settings.answer_key
+    start = settings.start
     if answer_key is not COURSE and not answer_key.days():
         raise CourseError(
             f"{answer_key.folder}: not a grader's bundle; give the folder `grader` that `course release` wrote"
         )
-    named = [path for path in paths if path.suffix.lower() == ".zip"]
-    for path in [*named, *([gradebook] if gradebook else [])]:
+    zips = [path for path in paths if path.suffix.lower() == ".zip"]
+    for path in [*zips, *([gradebook] if gradebook else [])]:
         if not path.exists():
             raise CourseError(f"{path}: no such file")
     if start == Start("full", warm=False) and not settings.dask:
@@ -79,22 +80,22 @@ def _verified(paths: Sequence[Path], settings: Settings, day: int | None, gradeb
     return replace(settings, log=begin_log(Path(settings.log))) if settings.log else settings
 
 
-def _find(paths: Sequence[Path], day: int | None) -> Found:
+def _find(paths: Sequence[Path], day: int | None) -> Submissions:
     """Find the submissions and print which files are left out. Raises CourseError if there are none."""
     with Console(stderr=True).status("reading the submissions") as status:
 
         def show(student: str) -> None:
             status.update(f"reading what {escape(one_line(student, 60))} handed in")
 
-        found = collect(list(paths), day, show)
-    for note in found.notes:
-        _say(note)
-    if not found:
+        submissions = collect(list(paths), day, show)
+    for note in submissions.notes:
+        _warn(note)
+    if not submissions:
         raise CourseError(f"{' '.join(map(str, paths))}: no notebooks there")
-    return found
+    return submissions
 
 
-def _learner(submissions: Found, settings: Settings, gradebook: Path | None) -> tuple[dict[str, str], bool]:
+def _own_exercises(submissions: Submissions, settings: Settings, gradebook: Path | None) -> tuple[dict[str, str], bool]:
     """Return the learner's own exercises, and whether all submissions are one learner's: see `learner_record`."""
     if settings.out is None:
         return {}, False
@@ -106,8 +107,10 @@ def _learner(submissions: Found, settings: Settings, gradebook: Path | None) -> 
 def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own: dict[str, str], alone: bool) -> None:
     """Write the reports, the gradebook and the learner's progress, and print where they are."""
     if result.confinement and not result.confinement.full:
-        _say(str(result.confinement))
-    graded, out, answer_key = result.graded, settings.out, settings.answer_key
+        _warn(str(result.confinement))
+    graded = result.graded
+    out = settings.out
+    answer_key = settings.answer_key
     if out is None:
         return
     filled = None
@@ -115,35 +118,36 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
         filled = write_gradebook(gradebook, graded, out, answer_key=answer_key) if gradebook else None
     finally:  # grading may have taken an hour: whatever is wrong with the gradebook, its reports are written
         graded = with_lateness(graded, filled.late) if filled else graded
-        notes, linked = result.notes, bool(own)
+        notes = result.notes
+        linked = bool(own)
         old = write_reports(graded, out, notes=notes, filled=filled, answer_key=answer_key, alone=alone, linked=linked)
         print(f"reports are in {out}")
     if filled:
-        _tell_filled(filled, out)
+        _print_filled(filled, out)
     if old:
-        some = f"{', '.join(old[:3])}{', …' if len(old) > 3 else ''}"
-        _say(
+        some = ", ".join(old[:3]) + (", …" if len(old) > 3 else "")
+        _warn(
             f"{out} still holds what an earlier run wrote, so do not send it as of this one ({len(old)} in all): {some}"
         )
-    if said := note_progress(graded, own, out):
-        _say(said)
+    if warning := note_progress(graded, own, out):
+        _warn(warning)
     if alone and own:
         show_outcome(graded, out, Console(highlight=False))
 
 
-def _tell_filled(filled: Filled, out: Path) -> None:
+def _print_filled(filled: Filled, out: Path) -> None:
     """Print how many students a filled-in gradebook has, who is missing in it, and its notes."""
     print(f"{out}/gradebook.csv: {filled.students} student{'' if filled.students == 1 else 's'} filled in")
     for student in filled.unmatched:
-        _say(f"{student} is not in the gradebook")
+        _warn(f"{student} is not in the gradebook")
     for note in filled.notes:
-        _say(note)
+        _warn(note)
 
 
 def _raise_unreadable(graded: Sequence[Graded]) -> None:
     unreadable = [each.message for each in graded if each.status == "unreadable"]
     for message in unreadable[:-1]:
-        _say(message)
+        _warn(message)
     if unreadable:
         raise Unreadable(unreadable[-1])
 
@@ -155,5 +159,5 @@ def _verify_points(graded: Sequence[Graded], fail_under: float | None) -> None:
         raise TooFewPoints(f"{reached:g} of {full:g} points, below {fail_under:g} %")
 
 
-def _say(text: str) -> None:
+def _warn(text: str) -> None:
     print(f"course: {one_line(text, 4000)}", file=sys.stderr)

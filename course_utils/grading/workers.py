@@ -72,7 +72,8 @@ def grade_safely(
 
 def as_unreadable(submission: Submission, settings: Settings, why: str) -> Graded:
     """Return the result of a submission that cannot be graded. Its day is None if that day has no exercises."""
-    day, full = submission.day, 0.0
+    day = submission.day
+    full = 0.0
     try:
         full = sum(question.points for question in settings.answer_key.questions(day)) if day is not None else 0.0
     except CourseError:
@@ -148,37 +149,42 @@ def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, wa
             stack.callback(worker.stop)
             worker.start()
         busy: dict[Connection, Worker] = {}
-        doubtful, late = deque[Submission](), deque[Submission]()
+        doubtful = deque[Submission]()  # those whose worker died: they, or another one's doings, may have ended it
+        late = deque[Submission]()  # those that were put off
         while True:
-            while idle and not doubtful and (following := _following(queue, late, kernels)):
+            # give a submission to each free worker, but none while a doubtful one waits to be alone
+            while idle and not doubtful and (following := _next_submission(queue, late, kernels)):
                 worker = idle.pop()
                 watcher.on_begin(following[0])
                 busy[worker.give(*following)] = worker
-            if busy:
-                for connection in wait(list(busy)):
-                    if not isinstance(connection, Connection):
-                        continue  # for the type checker: nothing else is waited for
-                    worker = busy[connection]
-                    submission, said = worker.submission, worker.take()
-                    if isinstance(said, Result):
-                        watcher.on_result(submission, said)
-                        continue
-                    idle.append(busy.pop(connection))
-                    if said is None:
-                        doubtful.append(submission)
-                    elif isinstance(said, PutOff):
-                        late.append(replace(submission, known=said.results))
-                        watcher.on_put_off(submission)
-                    else:
-                        yield submission, said
-            elif doubtful:
+            if not busy and not doubtful:
+                return
+            # all others are done: try a doubtful one while nothing else runs
+            if not busy:
                 submission = doubtful.popleft()
                 yield submission, _grade_alone(submission, idle[0], kernels)
-            else:
-                return
+                continue
+            # take what the workers send: results of exercises, and in the end what frees the worker
+            for connection in wait(list(busy)):
+                if not isinstance(connection, Connection):
+                    continue  # for the type checker: nothing else is waited for
+                worker = busy[connection]
+                submission = worker.submission
+                message = worker.take()
+                if isinstance(message, Result):
+                    watcher.on_result(submission, message)
+                    continue
+                idle.append(busy.pop(connection))
+                if message is None:
+                    doubtful.append(submission)
+                elif isinstance(message, PutOff):
+                    late.append(replace(submission, known=message.results))
+                    watcher.on_put_off(submission)
+                else:
+                    yield submission, message
 
 
-def _following(
+def _next_submission(
     queue: Iterator[Submission], late: deque[Submission], kernels: Kernels
 ) -> tuple[Submission, Settings] | None:
     """Return the next submission and the settings for it; submissions that were put off come last."""
@@ -190,10 +196,10 @@ def _following(
 def _grade_alone(submission: Submission, worker: Worker, kernels: Kernels) -> Graded:
     for _ in range(LONE_TRIES):
         worker.give(submission, kernels.settings())
-        while isinstance(said := worker.take(), Result):
+        while isinstance(message := worker.take(), Result):
             pass
-        if isinstance(said, Graded):  # never PutOff, because these settings are not in a hurry
-            return said
+        if isinstance(message, Graded):  # never PutOff, because these settings are not in a hurry
+            return message
     return as_unreadable(submission, kernels.plain, f"{submission.name}: {FATAL}")
 
 
@@ -212,12 +218,14 @@ class Worker:
         self.folder.mkdir()
         self.connection, theirs = Pipe()
         command = f"from course_utils.grading.workers import work; work({theirs.fileno()}, {str(self.folder)!r})"
+        usual_path = os.environ.get("PYTHONPATH")
+        search_path = [PACKAGES, usual_path] if usual_path else [PACKAGES]
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", command],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [PACKAGES, os.environ.get("PYTHONPATH")]))},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(search_path)},
             start_new_session=True,
         )
         theirs.close()
@@ -233,7 +241,8 @@ class Worker:
 
     def give(self, submission: Submission, settings: Settings) -> Connection:
         """Send a submission and its settings to the process, and return the connection to wait on."""
-        self.submission, self.settings = submission, settings
+        self.submission = submission
+        self.settings = settings
         with contextlib.suppress(OSError):  # the process just died; `take` deals with it
             self.connection.send((submission, settings))
         return self.connection
@@ -259,7 +268,8 @@ def work(descriptor: int, folder: str) -> None:
     """Grade the submissions that come through a connection until it closes; a worker process runs this function."""
     import resource  # exists only on POSIX systems, and workers run nowhere else
 
-    connection, tempfile.tempdir = Connection(descriptor), folder
+    connection = Connection(descriptor)
+    tempfile.tempdir = folder
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_WORKER, LARGEST_WORKER))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core dump when the time is up

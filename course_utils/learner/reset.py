@@ -6,7 +6,7 @@ from pathlib import Path
 
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.authoring.notebooks import dump, read_notebook
-from course_utils.course import where_it_is
+from course_utils.course import folder_advice
 from course_utils.errors import CourseError
 from course_utils.files import keep_copy, write_all
 from course_utils.progress import notebook_name
@@ -24,19 +24,19 @@ def reset_exercise(root: Path, day: int) -> tuple[Path, Path | None]:
     """
     name = notebook_name(root, day)
     if not name:
-        raise CourseError(f"no exercises for day {day}: there is none in {root.resolve()}; {where_it_is()}")
+        raise CourseError(f"no exercises for day {day}: there is none in {root.resolve()}; {folder_advice()}")
     target = root / "exercises" / f"{name}.ipynb"
     fresh = _fresh(root, name)
     for path in (target, target.parent / "kept"):
         if path.is_symlink():
             raise CourseError(f"{path}: a symbolic link, which a reset leaves alone; move it away")
-    kept = None
+    copy = None
     if target.exists():
         if target.read_bytes() == fresh.encode():
             return target, None
-        kept = keep_copy(target)
+        copy = keep_copy(target)
     write_all({target: fresh})
-    return target, kept
+    return target, copy
 
 
 def _fresh(root: Path, name: str) -> str:

@@ -21,7 +21,7 @@ import nbformat
 from course_utils.answer_key.key import AnswerKey
 from course_utils.answer_key.strip_answers import is_answer
 from course_utils.authoring.notebooks import dump
-from course_utils.course import IN_CHECKOUT, day_of, where_it_is
+from course_utils.course import IN_CHECKOUT, day_of, folder_advice
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.files import keep_copy, write_all
 from course_utils.grading.intake.answers import read_answers
@@ -37,14 +37,14 @@ class Merged:
     """A file that changed both locally and upstream.
 
     Attributes:
-        kept: the path of the learner's version; empty when it held nothing of the learner's own.
+        copy: the path of the learner's version; empty if it held nothing of the learner's own.
         gone: whether the file was deleted upstream.
         answers: the number of answers that were carried into the new version.
         lost: the exercises that the learner answered and that the new version no longer has.
     """
 
     name: str
-    kept: str = ""
+    copy: str = ""
     gone: bool = False
     answers: int = 0
     lost: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Updated:
     """What an update did.
 
     Attributes:
-        files: the number of files that changed upstream; 0 when there was no newer edition.
+        files: the number of files that changed upstream; 0 if there was no newer edition.
         merged: the files among them that the learner had changed too.
         packages: whether the list of required packages may have changed.
     """
@@ -72,6 +72,7 @@ def update(root: Path) -> Updated:
         CourseError: there is no git, no clone, no remote or no network, a merge is under way, or something other than a
             file is where the new edition has a file. All files are then as they were.
     """
+    # what the new edition changes, and what to do with files that the learner changed too
     git = _Git(root)
     base, new = git.fetch()
     changes = git.changes(base, new)
@@ -80,22 +81,25 @@ def update(root: Path) -> Updated:
     plans = [_plan(git, name, base, new) for name in git.touched(base, changes)]
     target = git.join(base, new, changes)
     own = {git.root / name: _content(git.root / name) for name in git.in_the_way(changes)}
-    kept = {}
+    # copies of those files, and then the new ones; whatever fails, all is put back
+    copies = {}
     try:
         for plan in plans:
             if not plan.same:
-                kept[plan.name] = keep_copy(plan.path).relative_to(git.root).as_posix()
+                copies[plan.name] = keep_copy(plan.path).relative_to(git.root).as_posix()
         git.give_way(own)
         git.forward(target)
     except BaseException:
         for path, data in own.items():
             _put_back(path, data)
-        for name in kept.values():
+        for name in copies.values():
             (git.root / name).unlink(missing_ok=True)
         raise
+    # the learner's answers, in the new notebooks
     write_all({plan.path: plan.text for plan in plans if plan.text})
     merged = tuple(
-        Merged(each.name, kept.get(each.name, ""), changes[each.name] == "D", each.answers, each.lost) for each in plans
+        Merged(each.name, copies.get(each.name, ""), changes[each.name] == "D", each.answers, each.lost)
+        for each in plans
     )
     return Updated(len(changes), merged, bool({"requirements.lock", "pyproject.toml"} & changes.keys()))
 
@@ -139,10 +143,10 @@ def _plan(git: _Git, name: str, base: str, new: str) -> _Plan:
     return _Plan(name, path)
 
 
-def _only_opened(mine: bytes, given: bytes) -> bool:
-    """Whether a notebook has the same cells, sources and outputs as the given one, so that nobody worked in it."""
+def _only_opened(mine: bytes, original: bytes) -> bool:
+    """Whether a notebook has the same cells, sources and outputs as the original, so that nobody worked in it."""
     try:
-        cells = [nbformat.reads(data.decode(), as_version=4).cells for data in (mine, given)]
+        cells = [nbformat.reads(data.decode(), as_version=4).cells for data in (mine, original)]
         written = [[[cell.get(part) for part in OPENED] for cell in each] for each in cells]
     except (ValueError, KeyError, TypeError, AttributeError):  # nbformat raises these for a file that is no notebook
         return False
@@ -150,12 +154,12 @@ def _only_opened(mine: bytes, given: bytes) -> bool:
 
 
 def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, answer_key: AnswerKey) -> _Plan:
-    """Return the plan with the learner's answers in the new notebook; the same plan when there are no answers."""
+    """Return the plan with the learner's answers in the new notebook; the same plan if there are no answers."""
     day = day_of(plan.path.name)
     if day is None:
         return plan
     try:
-        answers = read_answers(mine, plan.name, answer_key.questions(day), answer_key.given_names(day))
+        answers = read_answers(mine, plan.name, answer_key.questions(day), answer_key.provided_names(day))
         fresh = nbformat.reads(theirs.decode(), as_version=4)
     except (Unreadable, CourseError, ValueError, KeyError, TypeError, AttributeError):
         return plan
@@ -174,7 +178,7 @@ class _Git:
         self.root = root.resolve()
         if not shutil.which("git"):
             raise CourseError(f"git brings a newer edition, and it is not installed; {UNCHANGED}")
-        refuse = f"{self.root}: not a clone that git made" + ("" if IN_CHECKOUT else f"; {where_it_is()}")
+        refuse = f"{self.root}: not a clone that git made" + ("" if IN_CHECKOUT else f"; {folder_advice()}")
         top = self.run("rev-parse", "--show-toplevel", refuse=refuse)
         if Path(top.rstrip("\n")).resolve() != self.root:
             raise CourseError(f"{self.root}: lies in another project's clone; clone the course by itself; {UNCHANGED}")
@@ -182,16 +186,16 @@ class _Git:
         if self.run("ls-files", "--unmerged") or any((self.root / path).exists() for path in at_work):
             raise CourseError(f"{self.root}: a merge or rebase is under way; end it with git first; {UNCHANGED}")
 
-    def run(self, *arguments: str, refuse: str = "", given: str = "", index: str = "") -> str:
+    def run(self, *arguments: str, refuse: str = "", stdin: str = "", index: str = "") -> str:
         """Run git and return what it prints.
 
-        refuse: how the error begins when git fails. given: git's input. index: the file to use for git's index.
+        refuse: how the error begins when git fails. stdin: git's input. index: the file to use for git's index.
         """
         command = ["git", "--literal-pathspecs", "-C", str(self.root), *arguments]
         environment = {name: value for name, value in os.environ.items() if name not in FOREIGN} | {"LC_ALL": "C"}
         if index:
             environment["GIT_INDEX_FILE"] = index
-        done = subprocess.run(command, input=os.fsencode(given), capture_output=True, env=environment)
+        done = subprocess.run(command, input=os.fsencode(stdin), capture_output=True, env=environment)
         if done.returncode:
             why = one_line(done.stderr.decode(errors="replace"), 300).rstrip(".") or f"status {done.returncode}"
             raise CourseError(f"{refuse or f'git {arguments[0]} failed'} ({why}); {UNCHANGED}")
@@ -228,7 +232,7 @@ class _Git:
         return sorted(name for name in there if name in own or changes[name] == "A")
 
     def content(self, commit: str, name: str) -> bytes:
-        """Return the content of a file in a commit; empty when the commit does not have it."""
+        """Return the content of a file in a commit; empty if the commit does not have it."""
         with suppress(CourseError):
             return os.fsencode(self.run("cat-file", "--filters", f"{commit}:{name}"))
         return b""
@@ -236,7 +240,7 @@ class _Git:
     def join(self, base: str, new: str, changes: Mapping[str, str]) -> str:
         """Return the commit to go to.
 
-        It is the newest commit or, where the learner has commits, a new merge commit that adds its files to theirs.
+        It is the newest commit or, if the learner has commits, a new merge commit that adds its files to theirs.
         """
         head = self.run("rev-parse", "HEAD").strip()
         if head == base:
@@ -247,7 +251,7 @@ class _Git:
         with tempfile.TemporaryDirectory(prefix="course_index_") as folder:
             index = str(Path(folder, "index"))
             self.run("read-tree", "HEAD", index=index)
-            self.run("update-index", "-z", "--index-info", given="\0".join([*gone, *taken, ""]), index=index)
+            self.run("update-index", "-z", "--index-info", stdin="\0".join([*gone, *taken, ""]), index=index)
             tree = self.run("write-tree", index=index).strip()
         return self.run("commit-tree", tree, "-p", head, "-p", new, "-m", "A newer edition of the course").strip()
 
@@ -264,7 +268,7 @@ class _Git:
         names = [path.relative_to(self.root).as_posix() for path in paths]
         known = self.names("ls-tree", "-r", "-z", "--name-only", "HEAD")
         if back := [name for name in names if name in known]:
-            self.run("checkout", "HEAD", "--pathspec-from-file=-", "--pathspec-file-nul", given="\0".join(back))
+            self.run("checkout", "HEAD", "--pathspec-from-file=-", "--pathspec-file-nul", stdin="\0".join(back))
         for name in names:
             if name not in known:
                 self.run("rm", "--cached", "--quiet", "--ignore-unmatch", "--", name)

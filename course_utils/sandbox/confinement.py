@@ -32,7 +32,7 @@ LEVELS = ("bubblewrap", "landlock", "limits")
 MODULES = ("numpy.random", "torch", "matplotlib.pyplot", "course_utils.checks.kernel.evidence")
 PACKAGE = Path(__file__).parents[1]
 # All files of the course that a kernel gets: the kernel's part of the checks, and the test inputs of each day.
-GIVEN = (
+KERNEL_FILES = (
     "loader.py",
     "checks/kernel/*.py",
     "days/__init__.py",
@@ -137,12 +137,12 @@ class KernelServer:
         late.start()
         line = process.stdout.readline() if process.stdout else b""
         late.cancel()
-        said: dict[str, Any] = json.loads(line) if line else {"failed": self._last_words()}
-        if "failed" in said:
-            raise NotConfined(f"no kernels by {self.level} on this machine: {said['failed']}")
-        return Confinement(self.level, said["filter"])
+        report: dict[str, Any] = json.loads(line) if line else {"failed": self._last_line_of_log()}
+        if "failed" in report:
+            raise NotConfined(f"no kernels by {self.level} on this machine: {report['failed']}")
+        return Confinement(self.level, report["filter"])
 
-    def _last_words(self) -> str:
+    def _last_line_of_log(self) -> str:
         lines = (self.folder / "log").read_text(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"the process ended with status {self.process.wait()}"
 
@@ -189,7 +189,7 @@ def open_kernels(confinement: str = "best", warm: bool = True) -> KernelServer:
     levels = {"best": LEVELS, "full": LEVELS[:1]}.get(confinement, (confinement,))
     failures = []
     for level in levels:
-        if reason := _lacking(level):
+        if reason := _find_obstacle(level):
             failures.append(reason)
             continue
         try:
@@ -258,8 +258,8 @@ def bubblewrap(folder: Path) -> list[str]:
 
 def readable(folder: Path) -> list[str]:
     """Return the paths that a kernel may read under Landlock, which cannot hide parts of a folder as bubblewrap can."""
-    found = [*SYSTEM, *SYSTEM_FILES, "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", *MACHINE]
-    wide = [Path(path).resolve() for path in found] + pythons()
+    paths = [*SYSTEM, *SYSTEM_FILES, "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", *MACHINE]
+    wide = [Path(path).resolve() for path in paths] + pythons()
     return [str(part) for path in wide for part in _without(path, answers())] + [str(folder / "lib")]
 
 
@@ -311,15 +311,15 @@ def write_kernel_library(folder: Path) -> None:
     (package / "checks").mkdir(parents=True)
     (package / "__init__.py").write_text('"""The part of the course that a grading kernel needs."""\n')
     (package / "checks" / "__init__.py").write_text(KERNEL_CHECKS)
-    for path in given():
+    for path in kernel_modules():
         _copy_compiled(path, package / path.relative_to(PACKAGE))
     for path in sorted(INSIDE.glob("*.py")):
         _copy_compiled(path, folder / INSIDE.name / path.name)
 
 
-def given() -> list[Path]:
+def kernel_modules() -> list[Path]:
     """Return the modules of the course that a kernel gets."""
-    return sorted(path for pattern in GIVEN for path in PACKAGE.glob(pattern))
+    return sorted(path for pattern in KERNEL_FILES for path in PACKAGE.glob(pattern))
 
 
 def _copy_compiled(source: Path, target: Path) -> None:
@@ -341,7 +341,7 @@ def remove(folder: Path) -> None:
         subprocess.run(delete, stderr=subprocess.DEVNULL)
 
 
-def _lacking(level: str) -> str:
+def _find_obstacle(level: str) -> str:
     """Return what this machine lacks for a level, or an empty string."""
     if level == "bubblewrap" and not (sys.platform == "linux" and shutil.which("bwrap")):
         return "bubblewrap is not installed"

@@ -60,8 +60,12 @@ class GradingKernel(RunningKernel):
     """
 
     def __init__(self, limits: Limits, seconds: float, start: Start, log: KernelLog | None = None):
-        self.limits, self.granted, self.log = limits, seconds, log or KernelLog()
-        self.asking: Callable[[], float] | None = None  # the limit in place of `limits.cell_seconds`, see `let_ask`
+        self.limits = limits
+        self.granted = seconds
+        self.log = log or KernelLog()
+        self.asking_seconds: Callable[[], float] | None = (
+            None  # in place of `limits.cell_seconds`, see `allow_questions`
+        )
         self.counted: float | None = None  # `worked` when that limit began
         self.own = None if start.warm else open_kernels(start.confinement, warm=False)
         config = {
@@ -107,8 +111,10 @@ class GradingKernel(RunningKernel):
             raise RuntimeError("the kernel has no folder")
         return scratch
 
-    def let_ask(self, answer: Callable[[str], str], seconds: float, more: Callable[[], float] = lambda: 0.0) -> None:
-        """Let cells ask questions from now on. What they work does not count towards the notebook's time.
+    def allow_questions(
+        self, answer: Callable[[str], str], seconds: float, more: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        """Let cells ask questions from now on. Their work does not count towards the notebook's time.
 
         Kernel and grader take turns, so they share a processor: waking up on another one takes longer than an answer.
 
@@ -118,15 +124,17 @@ class GradingKernel(RunningKernel):
             more: Returns the seconds that it has earned in addition by now, also in proportion.
         """
         share = self.limits.cell_seconds / Limits.cell_seconds
-        self.asking, self.counted = lambda: share * (seconds + more()), self.worked
+        self.asking_seconds = lambda: share * (seconds + more())
+        self.counted = self.worked
         self.talk.answer = answer
         self.poller.register(self.talk, zmq.POLLIN)
         if hasattr(os, "sched_setaffinity"):
-            self.processors, shared = os.sched_getaffinity(0), processor_of_this()
+            self.processors = os.sched_getaffinity(0)
+            shared = processor_of_this()
             os.sched_setaffinity(0, {shared})
             self.provisioner.pin(shared)
 
-    def tell_once(self, line: str) -> None:
+    def answer_once(self, line: str) -> None:
         """Answer the next question of a cell with this line of text, and those after it with an empty one."""
         lines = iter([line])
         self.talk.answer = lambda question: next(lines, "")
@@ -149,19 +157,19 @@ class GradingKernel(RunningKernel):
 
     def _answers(self) -> bool:
         """Ask for the kernel's info, and return whether its output arrives: a subscriber misses what came before it."""
-        asked = self.kc.kernel_info()
-        while self.get_message("shell")["parent_header"].get("msg_id") != asked:
+        request = self.kc.kernel_info()
+        while self.get_message("shell")["parent_header"].get("msg_id") != request:
             pass
         patience = time.monotonic() + 0.03
         while time.monotonic() < patience:
             if self.kc.iopub_channel.socket.poll(10):
                 self._listen()
-            said = (message for message in self.buffer if message["parent_header"].get("msg_id") == asked)
-            if any(message["content"].get("execution_state") == "idle" for message in said):
+            replies = (message for message in self.buffer if message["parent_header"].get("msg_id") == request)
+            if any(message["content"].get("execution_state") == "idle" for message in replies):
                 return True
         return False
 
-    def run(self, source: str, *, given: bool = False) -> str | None:
+    def run(self, source: str, *, provided: bool = False) -> str | None:
         """Run a cell.
 
         Args:
@@ -174,7 +182,7 @@ class GradingKernel(RunningKernel):
             KernelLost: If a limit is exceeded, or if the process is gone.
         """
         message_id = self.execute_cell_input(source, allow_stdin=False)
-        if given:
+        if provided:
             self.begin_cell(self.limits.start_seconds, self.limits.start_seconds)
         while True:
             reply = self.get_message("shell")
@@ -192,10 +200,10 @@ class GradingKernel(RunningKernel):
     @property
     def provisioner(self) -> ConfinedProvisioner:
         """The provisioner, which started the process and gets news of it."""
-        found = self.km.provisioner
-        if not isinstance(found, ConfinedProvisioner):
+        current = self.km.provisioner
+        if not isinstance(current, ConfinedProvisioner):
             raise RuntimeError("the kernel was not started by the course's provisioner, or has been cleared away")
-        return found
+        return current
 
     def is_alive(self) -> bool:
         """Return whether the process runs, without the event loop that Jupyter's own method starts each time."""
@@ -208,13 +216,16 @@ class GradingKernel(RunningKernel):
             seconds: Seconds that the cell may work.
             idle: Seconds that it may be idle; by default those of the limits.
         """
-        self.seconds, self.idle, self.heard = seconds, idle or self.limits.idle_seconds, 0
-        self.began = self.weighed = time.monotonic()
+        self.seconds = seconds
+        self.idle = idle or self.limits.idle_seconds
+        self.received = 0
+        self.began = time.monotonic()
+        self.weighed = self.began  # time of the last look at the scratch folder
         self.resident = resident()
         self.worked_before: float | None = None
         self.idle_since: tuple[float, float, float] | None = None
         self.provisioner.look()
-        self.asked = self.provisioner.asked
+        self.first_request = self.provisioner.requested
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict[str, Any]:
         """Return the next message on "shell" or "iopub".
@@ -230,9 +241,10 @@ class GradingKernel(RunningKernel):
             self.log.note("lost", status=lost.status, why=str(lost), worked=self.worked)
             raise
         if message["msg_type"] == "execute_reply":
-            content, took = message["content"], round(time.monotonic() - self.began, 3)
+            content = message["content"]
+            took = round(time.monotonic() - self.began, 3)
             raised = {name: str(content[name]) for name in ("ename", "evalue") if name in content}
-            self.log.note("answered", status=content.get("status"), seconds=took, heard=self.heard, **raised)
+            self.log.note("answered", status=content.get("status"), seconds=took, heard=self.received, **raised)
         return message
 
     def _next_message(self, stream: str) -> dict[str, Any]:
@@ -241,37 +253,39 @@ class GradingKernel(RunningKernel):
                 return self.buffer.popleft()
             ready = dict(self.poller.poll(100))
             if any(monitor in ready for monitor in self.monitors):
-                raise KernelLost("killed", self._why_cut())
+                raise KernelLost("killed", self._describe_end())
+            # output is read whatever is asked for, because a full queue would stop the cell
             if self.kc.iopub_channel.socket in ready:
                 self._listen()
             if stream == "shell" and self.kc.shell_channel.socket in ready:
                 return self._receive(self.kc.shell_channel)
             if self.talk.fileno() in ready:
                 self._answer()
+            # the limits, on each round: a cell that sends much may never let a round pass without a message
             if resident() > self.resident + LARGEST_GROWTH:
-                raise KernelLost("killed", self._too_much())
+                raise KernelLost("killed", self._describe_flood())
             self._verify_scratch()
             if not ready and not self.is_alive():
-                raise KernelLost("killed", self._why_cut())
+                raise KernelLost("killed", self._describe_end())
             self._verify_time()
 
     def _answer(self) -> None:
         """Answer the kernel's question. It waits meanwhile, so its clock stands still and its idle time begins anew."""
-        asked = time.monotonic()
+        began_to_answer = time.monotonic()
         self.talk.go_on()
-        self.began += time.monotonic() - asked
+        self.began += time.monotonic() - began_to_answer
         self.idle_since = None
 
-    def _why_cut(self) -> str:
+    def _describe_end(self) -> str:
         """Return why a connection ended: its process ended, or a message was too large to be let in."""
         patience = time.monotonic() + LOST_SECONDS
         while self.is_alive():
             if time.monotonic() > patience:
-                return self._too_much()
+                return self._describe_flood()
             time.sleep(0.01)
         return "The cell ended the Python process"
 
-    def _too_much(self) -> str:
+    def _describe_flood(self) -> str:
         """Return one text for a large and for many messages, because the machine's load decides which shows first."""
         return f"The cell printed or returned more than {self.limits.output_bytes >> 10} KiB"
 
@@ -280,8 +294,8 @@ class GradingKernel(RunningKernel):
             self.buffer.append(self._receive(self.kc.iopub_channel))
 
     def _verify_volume(self) -> None:
-        if self.heard > self.limits.output_bytes:
-            raise KernelLost("killed", self._too_much())
+        if self.received > self.limits.output_bytes:
+            raise KernelLost("killed", self._describe_flood())
 
     def _verify_scratch(self) -> None:
         """Check once a second that the kernel's files stay small, in case no file system of its own limits them."""
@@ -294,7 +308,7 @@ class GradingKernel(RunningKernel):
 
     def _receive(self, channel: Any) -> dict[str, Any]:
         frames = channel.socket.recv_multipart()
-        self.heard += sum(len(frame) for frame in frames)
+        self.received += sum(len(frame) for frame in frames)
         self._verify_volume()  # before it is parsed: a few bytes of JSON can become a hundred in memory
         try:
             return channel.session.deserialize(channel.session.feed_identities(frames)[1])
@@ -306,8 +320,8 @@ class GradingKernel(RunningKernel):
     @property
     def worked(self) -> float:
         """Seconds of processor time that the kernel has used, as far as this process knows."""
-        spent = self.provisioner.spent
-        return spent[0] if spent else 0.0
+        times = self.provisioner.times
+        return times[0] if times else 0.0
 
     @property
     def charged(self) -> float:
@@ -315,21 +329,28 @@ class GradingKernel(RunningKernel):
         return self.worked if self.counted is None else self.counted
 
     def _verify_time(self) -> None:
-        now, provisioner = time.monotonic(), self.provisioner
-        seconds = self.asking() if self.asking else self.seconds
+        now = time.monotonic()
+        provisioner = self.provisioner
+        seconds = self.asking_seconds() if self.asking_seconds else self.seconds
+        # by the clock, in case the system does not tell work from waiting for a processor
         if now - self.began > WALL * max(seconds, self.idle):
             raise KernelLost("timeout", f"The cell did not end within {now - self.began:.0f} s", self._interrupt())
+        # what the kernel has worked and waited for a processor; an answer from before this cell does not count
         provisioner.look(PAUSE)
-        spent = provisioner.spent
-        if spent is None or provisioner.answered < self.asked:
+        times = provisioner.times
+        if times is None or provisioner.answered < self.first_request:
             return
-        self.worked_before = spent[0] if self.worked_before is None else self.worked_before
-        self.idle_since = self.idle_since or (now, *spent)
-        passed, worked, waited = (a - b for a, b in zip((now, *spent), self.idle_since, strict=True))
+        if self.worked_before is None:
+            self.worked_before = times[0]
+        if self.idle_since is None:
+            self.idle_since = (now, *times)
+        # work, of the notebook and of this cell
         if self.charged > self.granted:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
-        if spent[0] - self.worked_before > seconds:
+        if times[0] - self.worked_before > seconds:
             raise KernelLost("timeout", f"The cell worked for more than {seconds:g} s", self._interrupt())
+        # idleness is the time that is neither work nor waiting
+        passed, worked, waited = (a - b for a, b in zip((now, *times), self.idle_since, strict=True))
         if passed - worked - waited > self.idle:
             raise KernelLost(
                 "timeout", f"The cell waited for more than {self.idle:g} s and did nothing", self._interrupt()
@@ -338,11 +359,14 @@ class GradingKernel(RunningKernel):
     def _interrupt(self) -> str:
         """Interrupt the cell and return its traceback, which nobody may trust; "" if none comes in time."""
         run_sync(self.provisioner.send_signal)(signal.SIGINT)
-        end, replies = time.monotonic() + TRACEBACK_SECONDS, self.kc.shell_channel
+        end = time.monotonic() + TRACEBACK_SECONDS
+        replies = self.kc.shell_channel
         with contextlib.suppress(KernelLost):
-            while (left := end - time.monotonic()) > 0:
-                if replies.socket.poll(1000 * left) and (said := self._receive(replies)["content"]).get("traceback"):
-                    return "\n".join(map(str, said["traceback"]))
+            while (remaining := end - time.monotonic()) > 0:
+                if replies.socket.poll(1000 * remaining):
+                    content = self._receive(replies)["content"]
+                    if content.get("traceback"):
+                        return "\n".join(map(str, content["traceback"]))
         return ""
 
     def stop(self) -> None:

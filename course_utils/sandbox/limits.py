@@ -31,7 +31,7 @@ class Limits:
         output_bytes: What a cell may print, return and display.
         memory_bytes: Data of the kernel.
         cpu_seconds: Processor time of the kernel in all, which the system itself counts.
-        scratch_bytes: Files of the kernel, where it has no file system of its own for them.
+        scratch_bytes: Files of the kernel, if it has no file system of its own for them.
     """
 
     cell_seconds: float = GRADED_SECONDS
@@ -69,8 +69,8 @@ def uncounted(most: float) -> Iterator[None]:
         return
 
     def allow(more: float) -> None:
-        wanted = limit + math.ceil(more)
-        resource.setrlimit(resource.RLIMIT_CPU, (wanted if hard < 0 else min(wanted, hard), hard))
+        seconds = limit + math.ceil(more)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds if hard < 0 else min(seconds, hard), hard))
 
     began = time.process_time()
     allow(most)

@@ -38,7 +38,8 @@ class KernelLog:
     """Writes the events of one kernel to a log, or nowhere if the path is empty."""
 
     def __init__(self, path: str = "", student: str = ""):
-        self.path, self.student = path, student
+        self.path = path
+        self.student = student
         self.kernel = f"{os.getpid()}.{next(_numbers)}" if path else ""
 
     def note(self, event: str, **facts: Any) -> None:

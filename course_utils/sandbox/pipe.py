@@ -15,11 +15,12 @@ from pathlib import Path
 from course_utils.errors import KernelLost
 from course_utils.time_limits import REPLY_SECONDS
 
-ASKED, TOLD = "asked", "told"  # names of the pipes: the kernel writes to the first and reads from the second
+QUESTIONS = "asked"  # name of the pipe to which the kernel writes
+ANSWERS = "told"  # name of the one from which it reads
 LONGEST_LINE = 2**18  # bytes of a question
 MOMENT = 0.003  # seconds to wait for the next question before looking at anything else
 TURN = 0.1  # seconds of answering before looking at something else anyway
-NO_TALK = "The cell asked in a way that a check does not"
+UNUSUAL_QUESTION = "The cell asked in a way that a check does not"
 
 
 class Talk:
@@ -37,15 +38,17 @@ class Talk:
     """
 
     def __init__(self, folder: Path, answer: Callable[[str], str] | None = None):
-        self.answer, self.heard, self.open = answer, b"", True
-        for name in (ASKED, TOLD):
+        self.answer = answer
+        self.received = b""
+        self.open = True
+        for name in (QUESTIONS, ANSWERS):
             os.mkfifo(folder / name, 0o600)
         # Opened for reading and writing, so that opening does not wait for the kernel, nor reading end with it.
-        self.asked, self.told = (_opened(folder / name) for name in (ASKED, TOLD))
+        self.questions, self.answers = (_open_pipe(folder / name) for name in (QUESTIONS, ANSWERS))
 
     def fileno(self) -> int:
         """Return the file descriptor to wait on for a question."""
-        return self.asked
+        return self.questions
 
     def go_on(self) -> None:
         """Answer the question that waits, and the next ones if they come soon.
@@ -56,39 +59,39 @@ class Talk:
             KernelLost: If the kernel sends anything but one question at a time, or does not read the answer.
         """
         end = time.monotonic() + TURN
-        while time.monotonic() < end and select.select([self.asked], [], [], MOMENT)[0]:
+        while time.monotonic() < end and select.select([self.questions], [], [], MOMENT)[0]:
             try:
-                self.heard += os.read(self.asked, 65536)
+                self.received += os.read(self.questions, 65536)
             except BlockingIOError:  # the kernel has read its own question
-                raise KernelLost("killed", NO_TALK) from None
-            line, ended, rest = self.heard.partition(b"\n")
+                raise KernelLost("killed", UNUSUAL_QUESTION) from None
+            line, ended, rest = self.received.partition(b"\n")
             if rest:
-                raise KernelLost("killed", NO_TALK)
-            if len(self.heard) > LONGEST_LINE:
+                raise KernelLost("killed", UNUSUAL_QUESTION)
+            if len(self.received) > LONGEST_LINE:
                 raise KernelLost("killed", "The cell asked a question that does not end")
             if ended and self.answer is not None:
-                self.heard = b""
-                self._tell(self.answer(line.decode("utf-8", "replace")).encode() + b"\n")
+                self.received = b""
+                self._send(self.answer(line.decode("utf-8", "replace")).encode() + b"\n")
 
-    def _tell(self, text: bytes) -> None:
+    def _send(self, text: bytes) -> None:
         end = time.monotonic() + REPLY_SECONDS
         while text:
             try:
-                text = text[os.write(self.told, text) :]
+                text = text[os.write(self.answers, text) :]
             except BlockingIOError:  # the pipe is full
-                if not select.select([], [self.told], [], max(0.0, end - time.monotonic()))[1]:
+                if not select.select([], [self.answers], [], max(0.0, end - time.monotonic()))[1]:
                     raise KernelLost("killed", "The cell asked, and did not listen to the answer") from None
 
     def close(self) -> None:
         """Close the grader's ends."""
         if self.open:
             self.open = False
-            os.close(self.asked)
-            os.close(self.told)
+            os.close(self.questions)
+            os.close(self.answers)
 
 
-def _opened(path: Path) -> int:
-    """Open a pipe, and refuse anything else that stands in its place."""
+def _open_pipe(path: Path) -> int:
+    """Open a pipe, and refuse anything else in its place."""
     number = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
     if not stat.S_ISFIFO(os.fstat(number).st_mode):
         os.close(number)

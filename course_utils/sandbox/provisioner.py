@@ -39,11 +39,12 @@ class ConfinedProvisioner(LocalProvisioner):
 
     scratch: Path | None = None
     connection: socket.socket | None = None
-    heard = b""
+    received = b""
     status: int | None = None
-    spent: tuple[float, float] | None = None
-    asked = answered = 0
-    looked = 0.0  # time of the last request for `spent`
+    times: tuple[float, float] | None = None
+    requested = 0  # number of the last request for `times`
+    answered = 0  # number of the last one that was answered
+    looked = 0.0  # time of the last request for `times`
     started = False
 
     @property
@@ -57,7 +58,9 @@ class ConfinedProvisioner(LocalProvisioner):
         if self.scratch is None:
             self.scratch = Path(tempfile.mkdtemp(dir=Path(self.server) / "scratch", prefix=""))
             manager: Any = self.parent  # the KernelManager that asked
-            manager.transport, manager.ip, manager.cache_ports = "ipc", str(self.scratch / "k"), False
+            manager.transport = "ipc"
+            manager.ip = str(self.scratch / "k")
+            manager.cache_ports = False
             manager.connection_file = str(self.scratch / "c")
         return await super().pre_launch(**kwargs)
 
@@ -70,13 +73,18 @@ class ConfinedProvisioner(LocalProvisioner):
             "limits": {"memory": self.memory_bytes, "seconds": self.cpu_seconds},
             "read": self.settings["read"],
         }
-        self.status, self.heard, self.spent, self.asked, self.answered, self.started = None, b"", None, 0, 0, False
+        self.status = None
+        self.received = b""
+        self.times = None
+        self.requested = 0
+        self.answered = 0
+        self.started = False
         connection = self.connection = socket.socket(socket.AF_UNIX)
         try:
             connection.settimeout(FORK_SECONDS)
             connection.connect(str(Path(self.server) / "server.sock"))
             connection.sendall(json.dumps(request).encode() + b"\n")
-            self._hear(connection)
+            self._receive(connection)
         except OSError:
             self._hang_up()
             raise
@@ -91,13 +99,13 @@ class ConfinedProvisioner(LocalProvisioner):
         if self.connection is None:
             return 0 if self.status is None else self.status
         while self.status is None and select.select([self.connection], [], [], 0)[0]:
-            self._hear(self.connection)
+            self._receive(self.connection)
         return self.status
 
     def look(self, pause: float = 0.0) -> None:
-        """Read pending server messages and request the kernel's CPU time; the reply updates `spent` and `answered`.
+        """Read pending server messages and request the kernel's CPU time; the reply updates `times` and `answered`.
 
-        `spent` holds the seconds that the kernel has worked and those that it has waited for a turn on a processor; it
+        `times` holds the seconds that the kernel has worked and those that it has waited for a turn on a processor; it
         is None if the system does not say.
 
         Args:
@@ -107,12 +115,12 @@ class ConfinedProvisioner(LocalProvisioner):
         if connection is None:
             return
         while self.status is None and select.select([connection], [], [], 0)[0]:
-            self._hear(connection)
-        if self.status is None and self.asked == self.answered and time.monotonic() >= self.looked + pause:
+            self._receive(connection)
+        if self.status is None and self.requested == self.answered and time.monotonic() >= self.looked + pause:
             self.looked = time.monotonic()
             with contextlib.suppress(OSError):
-                connection.sendall(json.dumps({"spent": self.asked + 1}).encode() + b"\n")
-                self.asked += 1
+                connection.sendall(json.dumps({"times": self.requested + 1}).encode() + b"\n")
+                self.requested += 1
 
     def pin(self, processor: int) -> None:
         """Bind the kernel's first thread to this processor, if the system can."""
@@ -144,15 +152,17 @@ class ConfinedProvisioner(LocalProvisioner):
             self._hang_up()
             remove(self.scratch)
 
-    def _hear(self, connection: socket.socket) -> None:
+    def _receive(self, connection: socket.socket) -> None:
         """Read messages from the server; raise ConnectionError if it hangs up before the kernel has started."""
         part = connection.recv(4096)
-        *lines, self.heard = (self.heard + part).split(b"\n")
+        *lines, self.received = (self.received + part).split(b"\n")
         for line in lines:
-            said, self.started = json.loads(line), True
-            self.status = said.get("exit", self.status)
-            if "spent" in said:
-                self.spent, self.answered = said["spent"] and tuple(said["spent"]), said["asked"]
+            message = json.loads(line)
+            self.started = True
+            self.status = message.get("exit", self.status)
+            if "times" in message:
+                self.times = message["times"] and tuple(message["times"])
+                self.answered = message["request"]
         if not part and self.status is None:
             self.status = -1  # the server is gone, and the kernel with it
             if not self.started:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,16 @@ from course_utils.course import (
     ROOT,
     TO_LOOK_UP,
     day_of,
+    folder_advice,
     is_published,
     repository,
     version,
-    where_it_is,
 )
 from course_utils.errors import CourseError
 from course_utils.files import Marker, write_all
 from course_utils.site import flash_cards
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
-from course_utils.site.page_wording import said_here
+from course_utils.site.page_wording import page_texts
 from course_utils.site.pages import Links, Page, link_text, notebook_page
 from course_utils.site.start_pages import contents, day_pictures, filled
 from course_utils.site.widget_gallery import plays_page, small_pictures
@@ -45,7 +45,8 @@ SERVED = (".css", ".svg", ".woff2")
 TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and the files beside it
 DOCUMENTS = ("docs/install.md", "docs/using.md", "docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
-PLAYS, CARDS = "plays", "cards"
+PLAYS = "plays"
+CARDS = "cards"
 LOST = "404.html"  # hosts of static files show it in place of a page that is not there
 TERM = "glossary:"  # the scheme of links to the glossary
 LEFT_OVER = (
@@ -86,10 +87,12 @@ def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Si
     Raises:
         CourseError: the course has no notebooks, `out` holds files that no site build wrote, or Sphinx finds a fault.
     """
-    root, out = Path(root).resolve(), Path(out).resolve()
+    root = Path(root).resolve()
+    out = Path(out).resolve()
     MARKER.verify(out)
     with tempfile.TemporaryDirectory(prefix="course-site-") as folder:
-        source, made = Path(folder) / "source", Path(folder) / "html"
+        source = Path(folder) / "source"
+        made = Path(folder) / "html"
         progress("reading the notebooks")
         pages = write_source(root, source)
         progress("Sphinx makes the pages")
@@ -111,34 +114,51 @@ def write_source(root: Path, source: Path) -> list[Page]:
     """
     files = {f"{path.parent.name}/{path.stem}": path for path in _notebooks(root)}
     if not files:
-        raise CourseError(f"{root}: no notebooks in {LESSONS}/; {where_it_is()}")
+        raise CourseError(f"{root}: no notebooks in {LESSONS}/; {folder_advice()}")
     texts = dict(_texts(root))
+    # the pages: notebooks, with links into the site and to the glossary, then texts
     own = {f"{WRITTEN}/{name}.md": name for name in texts if (ROOT / WRITTEN / f"{name}.md").exists()}
     links = Links(frozenset({*files, *texts, PLAYS}), repository() if is_published() else "", own)
     terms = entries(SOURCE.read_text(encoding="utf-8"), lessons_of())
     pages = [_page(name, path, terms, links) for name, path in files.items()]
     written: dict[Path, str | bytes] = {source / f"{page.name}.ipynb": dump(page.notebook) for page in pages}
     for name, text in texts.items():
-        where = f"{WRITTEN}/{name}" if f"{WRITTEN}/{name}.md" in own else name
-        listed = contents([*files, *texts, PLAYS]) if name == "index" else ""
-        text = page(text, terms, lambda place: _first_use(place, files)) if name == SOURCE.stem else text
-        written[source / f"{name}.md"] = filled(links.resolved(name, where, text), pages) + listed
-    static, small = source / "_static", small_pictures(pages)
+        if name == SOURCE.stem:
+            text = page(text, terms, lambda place: _first_use(place, files))
+        origin = f"{WRITTEN}/{name}" if f"{WRITTEN}/{name}.md" in own else name
+        text = filled(links.resolved(name, origin, text), pages)
+        sidebar = contents([*files, *texts, PLAYS]) if name == "index" else ""
+        written[source / f"{name}.md"] = text + sidebar
+    # the gallery, and all that the pages fetch
+    small = small_pictures(pages)
     written[source / f"{PLAYS}.md"] = plays_page([play for page in pages for play in page.plays], small)
-    states = {key: state for page in pages for key, state in page.states.items()}
-    scripted = scripts((play.widget for page in pages for play in page.plays if play.widget), states)
-    written |= {static / name: text for name, text in scripted.items()}
-    written |= {static / name: picture for page in pages for name, picture in page.pictures.items()}
-    written |= {static / name: picture for name, picture in (small | day_pictures(pages)).items()}
-    written |= {static / path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in SERVED}
-    meanings = {term.anchor: term.typeset for term in terms}
-    written[static / "meanings.js"] = f"course.meanings({json.dumps(meanings, ensure_ascii=False)});\n"
-    written |= {static / path.name: classic_script(path) for path in ASSETS.glob("*.js")}
+    static = source / "_static"
+    written |= {static / name: content for name, content in _static_files(pages, terms, small).items()}
     write_all(written)
     if CARDS in texts:
         make_cards(static / CARDS, root)
         write_all({static / name: text for name, text in flash_cards.scripts(all_cards(root)).items()})
     return pages
+
+
+def _static_files(pages: Sequence[Page], terms: Sequence[Entry], small: Mapping[str, bytes]) -> dict[str, str | bytes]:
+    """Return the files that pages fetch, by their path in the static folder: scripts, pictures, styles and fonts."""
+    files: dict[str, str | bytes] = {}
+    # the widgets and their states
+    states = {key: state for page in pages for key, state in page.states.items()}
+    files |= scripts((play.widget for page in pages for play in page.plays if play.widget), states)
+    # the pictures of pages, of the gallery and of the cards of days
+    for each in pages:
+        files |= each.pictures
+    files |= small
+    files |= day_pictures(pages)
+    # what is the same for every course
+    files |= {path.name: path.read_bytes() for path in ASSETS.iterdir() if path.suffix in SERVED}
+    files |= {path.name: classic_script(path) for path in ASSETS.glob("*.js")}
+    # the meanings of terms, which a page shows beside their links
+    meanings = {term.anchor: term.typeset for term in terms}
+    files["meanings.js"] = f"course.meanings({json.dumps(meanings, ensure_ascii=False)});\n"
+    return files
 
 
 def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
@@ -150,7 +170,7 @@ def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
     day = day_of(path.name)
     if name.startswith(LESSONS):
         cells = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
-        texts = said_here(path.stem, day, [cell.source for cell in cells])
+        texts = page_texts(path.stem, day, [cell.source for cell in cells])
         if day:
             texts = [hinted(text, terms, TERM) for text in linked(texts, terms, TERM, day)]
         for cell, text in zip(cells, texts, strict=True):
@@ -159,11 +179,11 @@ def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
 
 
 def _first_use(place: Place, names: Container[str]) -> str:
-    """Return where the course uses a term first, as Markdown; a link where the lesson is on the site."""
+    """Return where the course uses a term first, as Markdown; a link if the lesson is on the site."""
     name = f"{LESSONS}/{place.notebook}"
     heading = "" if place.heading.startswith(f"Day {place.day}") else f", {link_text(place.heading)}"
-    told = f"day {place.day}{heading}"
-    return f"First used on [{told}](page:{name}.html#cell-{place.cell})." if name in names else f"First used on {told}."
+    use = f"day {place.day}{heading}"
+    return f"First used on [{use}](page:{name}.html#cell-{place.cell})." if name in names else f"First used on {use}."
 
 
 def _notebooks(root: Path) -> Iterator[Path]:
@@ -191,11 +211,11 @@ def _sphinx(source: Path, made: Path, doctrees: Path) -> None:
     write_all({source / "conf.py": f"globals().update({pprint.pformat(_settings())})\n"})
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-E", "--no-color", "-d", doctrees, source, made]
     ended = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    wrong = [line for line in ended.stderr.splitlines() if line.strip()]
-    if wrong or ended.returncode:
-        more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
-        said = " | ".join(wrong[:3] or [f"Sphinx ended with status {ended.returncode}"])
-        raise CourseError(f"the site is not right: {said.replace(f'{source}/', '')}{more}")
+    lines = [line for line in ended.stderr.splitlines() if line.strip()]
+    if lines or ended.returncode:
+        more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""
+        warnings = " | ".join(lines[:3] or [f"Sphinx ended with status {ended.returncode}"])
+        raise CourseError(f"the site is not right: {warnings.replace(f'{source}/', '')}{more}")
 
 
 def _trim(made: Path) -> None:

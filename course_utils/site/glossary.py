@@ -85,7 +85,7 @@ class Entry:
     definition: str
     also: tuple[str, ...] = ()
     days: tuple[int, ...] = ()
-    unlike: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     first: Place | None = None
 
     @property
@@ -118,7 +118,7 @@ class Entry:
         return as_html(self.definition, formula).removeprefix("<p>").removesuffix("</p>")
 
     def means_this_on(self, day: int | None) -> bool:
-        """Whether the term has this meaning on a day; day=None: a page that belongs to no day."""
+        """Return whether the term has this meaning on a day; day=None: a page that belongs to no day."""
         return not self.days or day in self.days
 
 
@@ -128,17 +128,17 @@ def entries(text: str, lessons: Iterable[Lesson]) -> list[Entry]:
     Raises:
         CourseError: the glossary is badly formed, or no lesson uses an entry.
     """
-    wanted = {entry.term: entry for entry in written(text)}
+    by_term = {entry.term: entry for entry in written(text)}
     for lesson in sorted(lessons, key=lambda each: each.day):
-        unused = {term for term, entry in wanted.items() if not entry.first and entry.means_this_on(lesson.day)}
-        for term, place in _uses(lesson, tuple(wanted.values()), unused):
-            wanted[term] = replace(wanted[term], first=place)
-    for entry in wanted.values():
+        unused = {term for term, entry in by_term.items() if not entry.first and entry.means_this_on(lesson.day)}
+        for term, place in _uses(lesson, tuple(by_term.values()), unused):
+            by_term[term] = replace(by_term[term], first=place)
+    for entry in by_term.values():
         if not entry.first:
             raise CourseError(
                 f"glossary: no lesson uses {entry.term!r}; take it out, or say how it is spelt (.. also:)"
             )
-    return list(wanted.values())
+    return list(by_term.values())
 
 
 def written(text: str) -> list[Entry]:
@@ -147,7 +147,7 @@ def written(text: str) -> list[Entry]:
     Raises:
         CourseError: the glossary is badly formed, or has a term twice.
     """
-    found: dict[str, Entry] = {}
+    by_term: dict[str, Entry] = {}
     for number, block in _blocks(text):
         notes = {note[1]: note[2] for line in block if (note := _NOTE.fullmatch(line))}
         lines = [line for line in block if not line.startswith(".. ")]
@@ -156,12 +156,12 @@ def written(text: str) -> list[Entry]:
         if len(notes) != len(block) - len(lines):
             raise CourseError(f"glossary:{number}: a comment is none of .. also: .. days: .. not:")
         term = lines[0]
-        if term in found:
+        if term in by_term:
             raise CourseError(f"glossary:{number}: {term!r} is there twice; tell them apart in brackets")
         definition = "\n".join(line[2:] for line in lines[1:])
         days = tuple(map(int, notes.get("days", "").split()))
-        found[term] = Entry(term, definition, _listed(notes.get("also")), days, _listed(notes.get("not")))
-    return list(found.values())
+        by_term[term] = Entry(term, definition, _listed(notes.get("also")), days, _listed(notes.get("not")))
+    return list(by_term.values())
 
 
 def linked(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: int | None = None) -> list[str]:
@@ -176,21 +176,28 @@ def linked(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: in
             own there (`glossary:`, in myst_url_schemes).
         day: the day of the page; None for a page that belongs to no day.
     """
-    words, done, closed = _words(tuple(glossary), day), set[str](), False
+    words = _words(tuple(glossary), day)
+    done = set[str]()  # anchors of the terms that have a link
+    closed = False  # whether the references have begun
     pages: list[str] = []
     for text in texts:
-        was, shift = None, 0
+        shape = None  # of the text so far, once a term is found in it
+        shift = 0  # characters that links have added before a match
         closed = closed or bool(_REFERENCES.search(text))
-        for found in words.finditer(text) if not closed else ():
-            entry = _entry_of(found, glossary)
+        for match in words.finditer(text) if not closed else ():
+            entry = _entry_of(match, glossary)
             if entry is None or entry.anchor in done:
                 continue
-            was = was or _shape(_parser().parse(text), "")
-            start, end, target = found.start() + shift, found.end() + shift, f"{prefix}#{entry.anchor}"
-            tried = f"{text[:start]}[{text[start:end]}]({target}){text[end:]}"
-            if _shape(_parser().parse(tried), target) == was:
-                shift, text = shift + len(tried) - len(text), tried
-                was = _shape(_parser().parse(text), "")
+            shape = shape or _shape(_parser().parse(text), "")
+            start = match.start() + shift
+            end = match.end() + shift
+            target = f"{prefix}#{entry.anchor}"
+            with_link = f"{text[:start]}[{text[start:end]}]({target}){text[end:]}"
+            # the link stays if the text is the same but for it
+            if _shape(_parser().parse(with_link), target) == shape:
+                shift += len(with_link) - len(text)
+                text = with_link
+                shape = _shape(_parser().parse(text), "")
                 done.add(entry.anchor)
         pages.append(text)
     return pages
@@ -216,25 +223,25 @@ def page(text: str, glossary: Iterable[Entry], where: Callable[[Place], str]) ->
     places = {entry.term: where(entry.first) for entry in glossary if entry.first}
     lines: list[str] = []
     for block in re.split(r"\n{2,}", text):
-        kept = [line for line in block.split("\n") if not line.startswith(".. ")]
-        at = next((place for place, line in enumerate(kept) if line in places), None)
-        if at is not None and kept[at + 1 :] and kept[at + 1].startswith("  "):
-            end = next((n for n in range(at + 1, len(kept)) if not kept[n].startswith("  ")), len(kept))
-            kept[end:end] = ["", f"  {places[kept[at]]}"]
-        lines += [*kept, ""]
+        entry = [line for line in block.split("\n") if not line.startswith(".. ")]
+        at = next((place for place, line in enumerate(entry) if line in places), None)
+        if at is not None and entry[at + 1 :] and entry[at + 1].startswith("  "):
+            end = next((n for n in range(at + 1, len(entry)) if not entry[n].startswith("  ")), len(entry))
+            entry[end:end] = ["", f"  {places[entry[at]]}"]
+        lines += [*entry, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def lessons_of(root: Path = ROOT) -> list[Lesson]:
     """Return the lessons in a course's folder of built notebooks."""
-    found = []
+    lessons = []
     for day, path in notebook_paths(root / LESSONS):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         texts = (
             Cell(place, "".join(cell["source"])) for place, cell in enumerate(cells) if cell["cell_type"] == "markdown"
         )
-        found.append(Lesson(day, path.stem, tuple(texts)))
-    return found
+        lessons.append(Lesson(day, path.stem, tuple(texts)))
+    return lessons
 
 
 _NOTE = re.compile(r"\.\. (also|days|not): (.+)")
@@ -271,22 +278,22 @@ def _words(glossary: tuple[Entry, ...], day: int | None) -> re.Pattern[str]:
     for place, entry in enumerate(glossary):
         if entry.means_this_on(day):
             spellings += [(spelling, f"e{place}") for spelling in entry.spellings if spelling[0] not in "$`"]
-            spellings += [(spelling, "") for spelling in entry.unlike if spelling[0] not in "$`"]
+            spellings += [(spelling, "") for spelling in entry.excluded if spelling[0] not in "$`"]
     spellings.sort(key=lambda each: (-len(each[0]), not each[1], each))
-    seen: dict[str, int] = {}
+    uses: dict[str, int] = {}
     choices = []
     for spelling, group in spellings:
         first = spelling[0]
         either = f"[{first}{first.upper()}]" if first.islower() else re.escape(first)
         rest = r"[\s-]+".join(map(re.escape, re.split(r"[ -]", spelling[1:])))
-        seen[group] = seen.get(group, 0) + 1
-        named = f"?P<{group}_{seen[group]}>" if group else "?:"
+        uses[group] = uses.get(group, 0) + 1
+        named = f"?P<{group}_{uses[group]}>" if group else "?:"
         choices.append(f"({named}{either}{rest}s?)")
     return re.compile(rf"(?<![\w-])(?:{'|'.join(choices)})(?![\w-])")
 
 
-def _entry_of(found: re.Match[str], glossary: Sequence[Entry]) -> Entry | None:
-    return glossary[int(found.lastgroup[1:].partition("_")[0])] if found.lastgroup else None
+def _entry_of(match: re.Match[str], glossary: Sequence[Entry]) -> Entry | None:
+    return glossary[int(match.lastgroup[1:].partition("_")[0])] if match.lastgroup else None
 
 
 def _uses(lesson: Lesson, glossary: tuple[Entry, ...], unused: set[str]) -> Iterator[tuple[str, Place]]:
@@ -304,11 +311,11 @@ def _uses(lesson: Lesson, glossary: tuple[Entry, ...], unused: set[str]) -> Iter
             place = Place(lesson.day, lesson.notebook, cell.place, part, heading)
             for kind, content in _pieces(token):
                 if kind == "text":
-                    said = {entry.term for found in words.finditer(content) if (entry := _entry_of(found, glossary))}
+                    terms = {entry.term for match in words.finditer(content) if (entry := _entry_of(match, glossary))}
                 else:
-                    said = {entry.term for entry in glossary if entry.term in unused and _holds(kind, content, entry)}
-                yield from ((term, place) for term in sorted(said & unused))
-                unused -= said
+                    terms = {entry.term for entry in glossary if entry.term in unused and _holds(kind, content, entry)}
+                yield from ((term, place) for term in sorted(terms & unused))
+                unused -= terms
 
 
 def _pieces(token: Token) -> Iterator[tuple[str, str]]:
@@ -333,7 +340,7 @@ def _holds(kind: str, content: str, entry: Entry) -> bool:
     if kind == "code":
         codes = (spelling.strip("`") for spelling in entry.spellings if spelling[0] == "`")
         return any(re.search(rf"(?<!\w){re.escape(code)}(?!\w)", content) for code in codes)
-    for phrase in (each.strip("$") for each in entry.unlike if each[0] == "$"):
+    for phrase in (each.strip("$") for each in entry.excluded if each[0] == "$"):
         content = content.replace(phrase, "")
     formulas = (spelling.strip("$") for spelling in entry.spellings if spelling[0] == "$")
     atoms = symbols_of(content)
@@ -378,7 +385,9 @@ def _shape(tokens: Sequence[Token], target: str) -> list[tuple[object, ...]] | N
         if token.type != "inline":
             shape.append((token.type, token.tag, token.content, token.info))
             continue
-        inside, text, tags = False, "", 0
+        inside = False
+        text = ""
+        tags = 0
         for child in token.children or ():
             if target and child.attrs.get("href") == target:
                 inside = True

@@ -77,13 +77,14 @@ def _line(node: ElementTree.Element) -> str:
 
 
 def _script(text: str, mark: str, signs: dict[str, str]) -> str:
-    """A script in signs that are raised or lowered; behind its mark if it is a word, or has no such signs."""
-    close, word = text.replace(" ", ""), re.search(r"[a-z]{3}", text)
+    """Return a script in signs that are raised or lowered; behind its mark if it is a word, or has no such signs."""
+    close = text.replace(" ", "")
+    word = re.search(r"[a-z]{3}", text)
     return mark + _grouped(close) if word or set(close) - signs.keys() else "".join(signs[sign] for sign in close)
 
 
 def _grouped(text: str) -> str:
-    """A text in brackets, unless it is a word or a number."""
+    """Return a text in brackets, unless it is a word or a number."""
     return text if re.fullmatch(r"[\w.√∞⊤′]*|\(.*\)", text) else f"({text})"
 
 
@@ -96,20 +97,20 @@ class KeepPunctuation(SphinxTransform):
         for formula in list(self.document.findall(nodes.math)):
             at = formula.parent.index(formula)
             before, behind = formula.parent[max(0, at - 1) : at], formula.parent[at + 1 : at + 2]
-            kept = [*_taken(_BEFORE, before), formula.deepcopy(), *_taken(_BEHIND, behind)]
-            if len(kept) > 1:
-                formula.replace_self(nodes.inline("", "", *kept, classes=["course-kept"]))
+            pieces = [*_take_touching(_BEFORE, before), formula.deepcopy(), *_take_touching(_BEHIND, behind)]
+            if len(pieces) > 1:
+                formula.replace_self(nodes.inline("", "", *pieces, classes=["course-kept"]))
 
 
-def _taken(touching: re.Pattern[str], beside: list[nodes.Node]) -> list[nodes.Text]:
+def _take_touching(touching: re.Pattern[str], beside: list[nodes.Node]) -> list[nodes.Text]:
     """Remove from the text beside a formula the part that touches it, and return that part."""
-    found = touching.search(beside[0]) if beside and isinstance(beside[0], nodes.Text) else None
-    if not found:
+    match = touching.search(beside[0]) if beside and isinstance(beside[0], nodes.Text) else None
+    if not match:
         return []
     parent = beside[0].parent
     at = next(at for at, child in enumerate(parent) if child is beside[0])  # another text may say the same
-    parent[at] = nodes.Text(found.string[: found.start()] + found.string[found.end() :])
-    return [nodes.Text(found[0])]
+    parent[at] = nodes.Text(match.string[: match.start()] + match.string[match.end() :])
+    return [nodes.Text(match[0])]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

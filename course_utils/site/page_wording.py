@@ -9,7 +9,7 @@ from course_utils import loader
 from course_utils.errors import CourseError
 
 
-def said_here(name: str, day: int | None, texts: Sequence[str]) -> list[str]:
+def page_texts(name: str, day: int | None, texts: Sequence[str]) -> list[str]:
     """Return the markdown cells of a lesson with the wording of its page.
 
     A sentence to replace is recognised wherever its lines break.
@@ -23,11 +23,11 @@ def said_here(name: str, day: int | None, texts: Sequence[str]) -> list[str]:
     """
     shared = loader.wording("shared")
     changes = [*loader.wording(f"day{day}"), *shared["each_day"]] if day else shared.get(name, [])
-    said = list(texts)
+    worded = list(texts)
     for change in changes:
         words = re.compile(r"\s+".join(map(re.escape, change["lesson"].split())))
-        if sum(len(words.findall(text)) for text in said) != 1:
+        if sum(len(words.findall(text)) for text in worded) != 1:
             where = f"course_utils/days/{f'day{day}' if day else 'shared'}/wording.yaml"
             raise CourseError(f"{name}: does not say {change['lesson']!r} once; change {where} with the lesson")
-        said = [change["page"].join(words.split(text)) for text in said]
-    return said
+        worded = [change["page"].join(words.split(text)) for text in worded]
+    return worded

@@ -124,7 +124,9 @@ def notebook_page(
             alive = {each["output"]: each for each in states.get(cell.id, ())}
             for index, output in enumerate(cell.outputs):
                 if "image/png" in output.get("data", {}):
-                    cell.outputs[index] = _shown(page, f"{short}-{cell.id}-{index}", output, alive.get(index), heading)
+                    cell.outputs[index] = _rendered_output(
+                        page, f"{short}-{cell.id}-{index}", output, alive.get(index), heading
+                    )
     page.notebook.metadata.pop("jupytext", None)
     page.notebook.cells = [cell for cell in page.notebook.cells if not is_setup(cell)]
     if page.day:
@@ -133,11 +135,15 @@ def notebook_page(
     return page
 
 
-def _shown(page: Page, key: str, output: NotebookNode, alive: dict[str, Any] | None, heading: str) -> NotebookNode:
+def _rendered_output(
+    page: Page, key: str, output: NotebookNode, alive: dict[str, Any] | None, heading: str
+) -> NotebookNode:
     """Return an output with a picture as HTML: the picture becomes a file, and a widget comes to life in its place."""
-    told = output.metadata.get("image/png", {})
-    alt, caption, widget = told.get("alt", ""), told.get("caption", ""), alive["widget"] if alive else ""
-    play = Play(page.name, key, heading, alt, told["width"], widget, page.day, caption)
+    picture = output.metadata.get("image/png", {})
+    alt = picture.get("alt", "")
+    caption = picture.get("caption", "")
+    widget = alive["widget"] if alive else ""
+    play = Play(page.name, key, heading, alt, picture["width"], widget, page.day, caption)
     page.plays.append(play)
     page.pictures[play.file] = base64.b64decode(output.data["image/png"])
     if alive:
@@ -165,9 +171,9 @@ class Links:
         Args:
             where: the text's own file without a suffix, which the links are relative to.
         """
-        led = _LINK.sub(lambda found: f"]({self._target(page, where, found[1], found[2] or '')})", text)
-        led = _HERE_ON.sub(lambda found: found[0].lower(), led)
-        return led if self.repository else _NOWHERE.sub(r"\1", led)
+        linked = _LINK.sub(lambda match: f"]({self._target(page, where, match[1], match[2] or '')})", text)
+        linked = _HERE_ON.sub(lambda match: match[0].lower(), linked)
+        return linked if self.repository else _NOWHERE.sub(r"\1", linked)
 
     def _target(self, page: str, where: str, target: str, anchor: str) -> str:
         file = posixpath.normpath(posixpath.join(posixpath.dirname(where), target))

@@ -11,7 +11,8 @@ from PIL import Image
 
 from course_utils.site.pages import Play
 
-DAY, LISTED = (540, 340), (300, 200)  # pixels of a day's picture and of one in a list, at most
+DAY = (540, 340)  # pixels of a day's picture, at most
+LISTED = (300, 200)  # of one in a list
 COLOURS = 64
 _SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
 
@@ -52,5 +53,5 @@ def reduced(png: bytes, size: tuple[int, int]) -> bytes:
 
 def first_sentence(text: str) -> str:
     """Return the first sentence of a text, on one line."""
-    found = _SENTENCE.match(text)
-    return " ".join((found[1] if found else text).split())
+    match = _SENTENCE.match(text)
+    return " ".join((match[1] if match else text).split())

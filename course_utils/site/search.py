@@ -29,12 +29,12 @@ Section = tuple[str, str, str]  # anchor, title, text
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up this Sphinx extension; Sphinx calls this function."""
-    found: dict[str, list[Section]] = {}
+    sections_of: dict[str, list[Section]] = {}
     formulas: dict[str, str] = {}
 
-    def read(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
+    def collect(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
         if tree:
-            found[page] = list(sections(tree))
+            sections_of[page] = list(sections(tree))
             latex = (node.astext() for node in tree.findall(lambda each: isinstance(each, MATH)))
             formulas.update({plain_formula(each): mathml(each, display=False) for each in latex})
         if page == PAGE:
@@ -43,14 +43,14 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
     def write(app: Sphinx, error: Exception | None) -> None:
         if error is None:
-            pages = dict(sorted(found.items()))
+            pages = dict(sorted(sections_of.items()))
             titles = {page: [(anchor, title) for anchor, title, _ in each] for page, each in pages.items()}
             texts = {page: [text for *_, text in each] for page, each in pages.items()}
-            for name, told in (("titles", titles), ("texts", texts), ("formulas", dict(sorted(formulas.items())))):
-                text = f"course.{name}({json.dumps(told, ensure_ascii=False)});\n"
+            for name, value in (("titles", titles), ("texts", texts), ("formulas", dict(sorted(formulas.items())))):
+                text = f"course.{name}({json.dumps(value, ensure_ascii=False)});\n"
                 (Path(app.outdir) / "_static" / f"{name}.js").write_text(text, encoding="utf-8", newline="\n")
 
-    app.connect("html-page-context", read)
+    app.connect("html-page-context", collect)
     app.connect("build-finished", write)
     return {"parallel_read_safe": True, "parallel_write_safe": False}
 
@@ -62,10 +62,10 @@ def sections(tree: nodes.document) -> Iterator[Section]:
         named = node.next_node(nodes.title if isinstance(node, nodes.section) else nodes.term)
         if named is not None and (ids := [*named["ids"], *node["ids"]]):
             anchor = "" if isinstance(node.parent, nodes.document) else ids[0]
-            yield anchor, read_aloud(named), " ".join(" ".join(map(read_aloud, _own(node, named))).split())
+            yield anchor, read_aloud(named), " ".join(" ".join(map(read_aloud, _own_children(node, named))).split())
 
 
-def _own(node: nodes.Element, named: nodes.Node) -> Iterator[nodes.Node]:
+def _own_children(node: nodes.Element, named: nodes.Node) -> Iterator[nodes.Node]:
     """Yield the children that belong to this section or entry alone."""
     for child in node.children:
         if child is not named and not isinstance(child, nodes.section | addnodes.glossary):

@@ -44,20 +44,20 @@ def filled(text: str, pages: Sequence[Page]) -> str:
         CourseError: a mark is unknown, or no page has the widget.
     """
 
-    def fill(found: re.Match[str]) -> str:
-        if found[1] == "begin":
+    def fill(match: re.Match[str]) -> str:
+        if match[1] == "begin":
             return _begin(pages)
-        if found[1] == "days":
+        if match[1] == "days":
             return _days(pages)
-        if found[1] == "clone":
+        if match[1] == "clone":
             if not is_published():
                 return "Unpack the archive or clone the repository that you were given. In its folder,\n\n    make lab"
             return f"    git clone {repository()}\n    cd {repository().rpartition('/')[2]}\n    make lab"
-        if found[1] == "cards":
+        if match[1] == "cards":
             return flash_cards.place(page.day for page in pages)
-        if found[1] == "play":
-            return _play(found[2], pages)
-        raise CourseError(f"a page of the site has the mark {found[0]}, which means nothing")
+        if match[1] == "play":
+            return _play(match[2], pages)
+        raise CourseError(f"a page of the site has the mark {match[0]}, which means nothing")
 
     return _MARK.sub(fill, _PUBLISHED.sub(r"\1\n" if is_published() else "", text))
 
@@ -80,8 +80,8 @@ def contents(names: Iterable[str]) -> str:
 def day_pictures(pages: Sequence[Page]) -> dict[str, bytes]:
     """Return the pictures of the days' cards by their path in the static folder."""
     pictures = {name: picture for page in pages for name, picture in page.pictures.items()}
-    shown = ((day, _face(pages, day)) for day in DAYS)
-    return {_picture_of(day): reduced(pictures[play.file], DAY) for day, play in shown if play}
+    faces = ((day, _face(pages, day)) for day in DAYS)
+    return {_picture_of(day): reduced(pictures[play.file], DAY) for day, play in faces if play}
 
 
 def _face(pages: Sequence[Page], day: Day) -> Play | None:
@@ -108,7 +108,8 @@ def _begin(pages: Sequence[Page]) -> str:
 
 def _days(pages: Sequence[Page]) -> str:
     """Return the cards of the days; those that are only planned share one."""
-    cards, planned = [], []
+    cards = []
+    planned = []
     for day in DAYS:
         lesson, exercises = (_name(pages, folder, day) for folder in (LESSONS, EXERCISES))
         if not lesson and not day.minutes:
@@ -116,9 +117,9 @@ def _days(pages: Sequence[Page]) -> str:
         if not lesson:  # planned, or a class does not have it
             continue
         core, further = minutes_of_exercises(day, ROOT)
-        time = [_kept(f"Lesson {duration(day.minutes)}")]
-        time += [f"[exercises](page:{exercises}.html#) {_kept(duration(core))}"] if exercises else []
-        time += [_kept(f"further {duration(further)}")] if exercises and further else []
+        time = [_unbroken(f"Lesson {duration(day.minutes)}")]
+        time += [f"[exercises](page:{exercises}.html#) {_unbroken(duration(core))}"] if exercises else []
+        time += [_unbroken(f"further {duration(further)}")] if exercises and further else []
         play = _face(pages, day)
         picture = small_picture(play, _picture_of(day), DAY) if play else ""
         title = f"**[{day.number}. {day.title}](page:{lesson}.html#)**"
@@ -126,7 +127,7 @@ def _days(pages: Sequence[Page]) -> str:
     return grid([*cards, *([card("**Planned**", *planned)] if planned else [])], "course-days")
 
 
-def _kept(text: str) -> str:
+def _unbroken(text: str) -> str:
     """Return Markdown for a text that stays on one line."""
     return f"[{text}]{{.course-kept}}"
 

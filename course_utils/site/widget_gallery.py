@@ -42,7 +42,7 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
     by_kind: dict[str, list[Play]] = {}
     for play in plays:
         by_kind.setdefault(play.widget, []).append(play)
-    kinds = {kind: entry_of(found[0]) for kind, found in by_kind.items() if kind}
+    kinds = {kind: entry_of(group[0]) for kind, group in by_kind.items() if kind}
     kinds = dict(sorted(kinds.items(), key=lambda kind: kind[1].place))
     parts = [
         "# Widgets and figures",
@@ -53,14 +53,14 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
         if entry.question:
             where = f"{{.course-caption}}\nIn {_listed(by_kind[kind])}. In a notebook it is called `{kind}`."
             parts += [f"### {entry.title}", lively(by_kind[kind][0], "plays"), where]
-    told = [
+    cards = [
         card(
             f"**[{entry.title}]({_place(by_kind[kind][0])})**", entry.summary, picture=_picture(by_kind[kind][0], small)
         )
         for kind, entry in kinds.items()
         if not entry.question
     ]
-    parts += ["## More widgets", grid(told, "course-listed")] if told else []
+    parts += ["## More widgets", grid(cards, "course-listed")] if cards else []
     for day in DAYS:
         figures = [play for play in by_kind.get("", ()) if play.day == day.number]
         listed = [card(f"**[{_title(play)}]({_place(play)})**", picture=_picture(play, small)) for play in figures]
@@ -76,12 +76,13 @@ def lively(play: Play, page: str) -> str:
 
 def small_pictures(pages: Iterable[Page]) -> dict[str, bytes]:
     """Return the small pictures that `plays_page` shows, by their path in the static folder."""
-    pictures, seen = {}, set[str]()
+    pictures = {}
+    widgets = set[str]()
     for page in pages:
         for play in page.plays:
-            if not play.widget or (play.widget not in seen and not entry_of(play).question):
+            if not play.widget or (play.widget not in widgets and not entry_of(play).question):
                 pictures[_small(play)] = reduced(page.pictures[play.file], LISTED)
-                seen |= {play.widget} - {""}
+                widgets |= {play.widget} - {""}
     return pictures
 
 

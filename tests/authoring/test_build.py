@@ -177,7 +177,7 @@ def copy(built, tmp_path):
     return Path(shutil.copytree(built, tmp_path / "copy"))
 
 
-def read(path: Path):
+def read_built(path: Path):
     return nbformat.read(path, as_version=4)
 
 
@@ -192,11 +192,11 @@ def test_a_build_makes_the_three_editions(built):
         "solutions/day1_small.ipynb",
     ]
     for name in files(built):
-        nbformat.validate(read(built / name))
+        nbformat.validate(read_built(built / name))
 
 
 def test_the_answer_is_cut_out_of_the_exercise_only(built):
-    exercise, solution = (read(built / f"{room}/day1_small.ipynb").cells for room in ("exercises", "solutions"))
+    exercise, solution = (read_built(built / f"{room}/day1_small.ipynb").cells for room in ("exercises", "solutions"))
     stub = '    raise NotImplementedError("your code goes here")'
     assert exercise[1].source == "twice_of = (2).__mul__\ndef double(number):\n" + stub
     assert "return twice_of(number)" in solution[1].source
@@ -207,7 +207,7 @@ def test_hidden_tests_and_what_they_print_are_cut_out(built):
     for private in ("secret", "HIDDEN", "vnd.course"):
         assert private in solution
     assert "secret" not in exercise and "HIDDEN" not in exercise
-    outputs = read(built / "exercises/day1_small.ipynb").cells[2].outputs
+    outputs = read_built(built / "exercises/day1_small.ipynb").cells[2].outputs
     assert (
         outputs[0].text == "Not run yet. A right answer shows:\n8\n"
         and outputs[1].data == {"text/plain": "seen"}
@@ -227,7 +227,7 @@ def test_a_check_that_was_not_run_lists_what_it_will_try_and_claims_no_points():
 
 
 def test_nothing_in_an_exercise_was_counted_and_it_is_paired_with_no_text(built):
-    notebook = read(built / "exercises/day1_small.ipynb")
+    notebook = read_built(built / "exercises/day1_small.ipynb")
     assert all(cell.execution_count is None for cell in notebook.cells if cell.cell_type == "code")
     assert "jupytext" not in notebook.metadata
 
@@ -237,16 +237,19 @@ def test_code_to_mend_stays_and_nothing_is_put_in(tmp_path):
     source = answer(options="course:\n  stub: given\n", above=mend, solution="    score = 2")
     course(tmp_path, HEADER + source + "\n" + check(body="print(score)"))
     building.build(tmp_path)
-    assert read(tmp_path / "exercises/day1_small.ipynb").cells[0].source.endswith("if True:\n    pass")
+    assert read_built(tmp_path / "exercises/day1_small.ipynb").cells[0].source.endswith("if True:\n    pass")
 
 
 def test_cells_have_lasting_ids(built, tmp_path):
-    before = [cell.id for cell in read(built / "notebooks/day1_small.ipynb").cells]
+    before = [cell.id for cell in read_built(built / "notebooks/day1_small.ipynb").cells]
     assert len(set(before)) == len(before)
     course(tmp_path, lesson=LESSON.replace("# A lesson\n", "# A lesson\n\n```{code-cell} ipython3\nnew = 1\n```\n"))
     after = [cell.id for cell in building.read_source(tmp_path / "sources/lessons/day1_small.md").cells]
     assert [one for one in after if one in before] == before
-    assert [cell.id for cell in read(built / "solutions/day1_small.ipynb").cells][1:] == ["double", "check_double"]
+    assert [cell.id for cell in read_built(built / "solutions/day1_small.ipynb").cells][1:] == [
+        "double",
+        "check_double",
+    ]
 
 
 def test_a_built_notebook_holds_nothing_of_the_machine_or_the_moment(built):
@@ -262,7 +265,7 @@ def test_a_built_notebook_holds_nothing_of_the_machine_or_the_moment(built):
 
 
 def test_counts_are_in_order(built):
-    cells = read(built / "notebooks/day1_small.ipynb").cells
+    cells = read_built(built / "notebooks/day1_small.ipynb").cells
     assert [cell.execution_count for cell in cells if cell.cell_type == "code"] == [1, 2, 3, 4]
 
 
@@ -342,19 +345,20 @@ time_together({{"f": int}}, repeats=4, warmup=0, clock=clock.__next__)["f"].medi
 def test_a_forced_build_keeps_a_picture_that_another_machine_drew_a_shade_otherwise(tmp_path):
     drawn = "import io\n\nfrom PIL import Image\n\nfile = io.BytesIO()\n"
     drawn += "Image.new('RGB', (6, 4), ({0}, {0}, {0})).save(file, 'png')\n"
-    shown = "from IPython.display import Image\n\nImage(file.getvalue())\n"
-    cell = "```{code-cell} ipython3\n" + drawn.format(100) + shown + "```\n"
+    drawing = "from IPython.display import Image\n\nImage(file.getvalue())\n"
+    cell = "```{code-cell} ipython3\n" + drawn.format(100) + drawing + "```\n"
     building.build(course(tmp_path, lesson=HEADER + cell))
     path = tmp_path / "notebooks/day1_small.ipynb"
-    for shade, kept in ((101, True), (120, False)):
-        notebook, world = read(path), {}
+    for shade, retained in ((101, True), (120, False)):
+        notebook = read_built(path)
+        world = {}
         exec(drawn.format(shade), world)
         there = base64.b64encode(world["file"].getvalue()).decode()
         (output,) = notebook.cells[0].outputs
         output.data["image/png"] = there
         path.write_text(nbformat.writes(notebook) + "\n")
         building.build(tmp_path, force=True)
-        assert (read(path).cells[0].outputs[0].data["image/png"].strip() == there) is kept
+        assert (read_built(path).cells[0].outputs[0].data["image/png"].strip() == there) is retained
         assert building.check(tmp_path) == []
 
 
@@ -370,7 +374,7 @@ def test_kept_timings_are_numbered_anew_where_a_cell_was_put_before_them(tmp_pat
 
 def test_check_sees_an_edited_output(copy):
     path = copy / "notebooks/day1_small.ipynb"
-    notebook = read(path)
+    notebook = read_built(path)
     next(cell for cell in notebook.cells if cell.get("outputs")).outputs[0].data["text/plain"] = "2"
     path.write_text(nbformat.writes(notebook) + "\n")
     assert any("run or saved since" in line for line in building.check(copy))
@@ -428,9 +432,9 @@ def test_other_inputs_make_an_exercise_stale_and_another_quiz_a_lesson(copy, tmp
     ladders.write_text(f"{before}\nOTHER = 1\n", encoding="utf-8")
     assert [line.partition(":")[0] for line in building.check(copy)] == ["solutions/day1_small.ipynb"]
     (tmp_path / "days/day1/quiz.yaml").write_text("[]\n", encoding="utf-8")
-    told = building.check(copy)
-    assert [line.partition(":")[0] for line in told] == ["solutions/day1_small.ipynb", "notebooks/day1_small.ipynb"]
-    assert all("another version" in line for line in told)
+    problems = building.check(copy)
+    assert [line.partition(":")[0] for line in problems] == ["solutions/day1_small.ipynb", "notebooks/day1_small.ipynb"]
+    assert all("another version" in line for line in problems)
 
 
 def test_a_changed_source_rebuilds_an_exercise_nobody_solved(copy):
@@ -439,7 +443,8 @@ def test_a_changed_source_rebuilds_an_exercise_nobody_solved(copy):
     assert "exercises/day1_small.ipynb" in building.build(copy).written
 
 
-ANSWER_LINE, CHECK_LINE = "twice_of = (2).__mul__", "print(double(4))"
+ANSWER_LINE = "twice_of = (2).__mul__"
+CHECK_LINE = "print(double(4))"
 WRONG = {  # what is wrong: the source, what is said, the line it is said of
     "an unclosed region": (
         EXERCISE.replace("    ### END SOLUTION\n", ""),
@@ -493,19 +498,19 @@ WRONG = {  # what is wrong: the source, what is said, the line it is said of
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_source_stops_the_build(wrong, tmp_path):
-    text, said, line = WRONG[wrong]
+    text, wording, line = WRONG[wrong]
     message = complaint(tmp_path, exercise=text)
     number = int(re.search(r"\.md:(\d+):", message)[1])
-    assert said in message and text.split("\n")[number - 1] == line
+    assert wording in message and text.split("\n")[number - 1] == line
 
 
 def test_an_answer_that_a_cell_prints_is_a_leak(tmp_path):
-    told = EXERCISE.replace("print(double(4))", 'print("return " + "twice_of(number)")')
-    assert "can be read in the output" in complaint(tmp_path, exercise=told)
+    source = EXERCISE.replace("print(double(4))", 'print("return " + "twice_of(number)")')
+    assert "can be read in the output" in complaint(tmp_path, exercise=source)
 
 
 @pytest.mark.parametrize(
-    "code, said, line",
+    "code, wording, line",
     [
         ("y = 1\n1 / 0", "ZeroDivisionError: division by zero", 13),
         ("y = 1\ny = = 2", "SyntaxError", 13),
@@ -514,9 +519,9 @@ def test_an_answer_that_a_cell_prints_is_a_leak(tmp_path):
         ("y = 1\nimport os; os._exit(3)", "the kernel died", 12),
     ],
 )
-def test_a_cell_that_cannot_be_kept_stops_the_build(code, said, line, tmp_path):
+def test_a_cell_that_cannot_be_kept_stops_the_build(code, wording, line, tmp_path):
     message = complaint(tmp_path, lesson=f"{HEADER}Text\n\n```{{code-cell}} ipython3\n{code}\n```\n")
-    assert said in message and f".md:{line + 1}:" in message
+    assert wording in message and f".md:{line + 1}:" in message
 
 
 def test_graded_cells_belong_to_exercises(tmp_path):
@@ -540,10 +545,11 @@ def test_check_agrees_with_what_was_built(built):
 def test_check_of_a_used_course_allows_what_a_learner_does_and_no_more(copy):
     for room in ("notebooks", "exercises"):
         path = copy / f"{room}/day1_small.ipynb"
-        notebook = read(path)
+        notebook = read_built(path)
         notebook.metadata.language_info.version = "3.11.7"
         code = next(cell for cell in notebook.cells if cell.cell_type == "code")
-        code.outputs, code.metadata.scrolled = [], True
+        code.outputs = []
+        code.metadata.scrolled = True
         if room == "exercises":
             code.source = "answer = 42"
         nbformat.write(notebook, path)

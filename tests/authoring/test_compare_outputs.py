@@ -15,10 +15,10 @@ from course_utils.checks.kernel.outcome import MIME, as_json, as_line, read
 
 def evidence(shift=0.0, exercise="multi_head", hidden=False):
     """The evidence of an exercise whose first number is off by a share of itself."""
-    found = as_json(judge_of(4, exercise).reference(hidden))
-    numbers = next(iter(found["outcomes"][-1]["values"].values()))["numbers"]
+    record = as_json(judge_of(4, exercise).reference(hidden))
+    numbers = next(iter(record["outcomes"][-1]["values"].values()))["numbers"]
     numbers[0] *= 1 + shift
-    return read(found)
+    return read(record)
 
 
 def picture(shade):

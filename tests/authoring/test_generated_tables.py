@@ -55,8 +55,8 @@ def test_each_wrong_count_is_found_and_written_anew(texts):
     right = [(texts / name).read_text(encoding="utf-8") for name in names]
     for name, pattern, put in WRONG.values():
         change(texts / name, pattern, put)
-    told = sorted(wrong_counts(texts))
-    assert [line.partition(":")[0] for line in told] == names and all("course build" in line for line in told)
+    problems = sorted(wrong_counts(texts))
+    assert [line.partition(":")[0] for line in problems] == names and all("course build" in line for line in problems)
     assert sorted(write_counts(texts)) == names
     assert [(texts / name).read_text(encoding="utf-8") for name in names] == right
     assert wrong_counts(texts) == write_counts(texts) == []
@@ -73,10 +73,10 @@ def set_project(monkeypatch, address, version):
 def test_the_address_and_the_version_of_pyproject_are_written_wherever_they_belong(texts, monkeypatch):
     there = [path for path in texts.rglob("*") if path.suffix in (".md", ".yml", ".cff")]
     old = course.repository()
-    told = {path.relative_to(texts).as_posix() for path in there if old in path.read_text(encoding="utf-8")}
+    files = {path.relative_to(texts).as_posix() for path in there if old in path.read_text(encoding="utf-8")}
     forms = {path.relative_to(texts).as_posix() for path in texts.glob(".github/ISSUE_TEMPLATE/[0-9]-*.yml")}
     set_project(monkeypatch, SET, "9.8.7")
-    assert told and forms and set(write_counts(texts)) == told | forms | NEED_THE_ADDRESS
+    assert files and forms and set(write_counts(texts)) == files | forms | NEED_THE_ADDRESS
     assert not [path for path in there if old in path.read_text(encoding="utf-8")]
     assert all("course 9.8.7" in (texts / name).read_text(encoding="utf-8") for name in forms)
     assert "\nversion: 9.8.7\n" in (texts / "CITATION.cff").read_text(encoding="utf-8")
@@ -85,8 +85,8 @@ def test_the_address_and_the_version_of_pyproject_are_written_wherever_they_belo
 def test_what_needs_an_address_is_there_with_one_and_nothing_of_it_without(texts, monkeypatch):
     set_project(monkeypatch, "https://github.com/OWNER/attention", "9.8.7")
     write_counts(texts)
-    read = {name: (texts / name).read_text(encoding="utf-8") for name in NEED_THE_ADDRESS}
-    assert not [name for name, text in read.items() if "OWNER" in text or "github.com" in text or "badge" in text]
+    contents = {name: (texts / name).read_text(encoding="utf-8") for name in NEED_THE_ADDRESS}
+    assert not [name for name, text in contents.items() if "OWNER" in text or "github.com" in text or "badge" in text]
     assert not faults("github-issue-config", texts / ".github/ISSUE_TEMPLATE/config.yml")
     assert not faults("citation-file-format", texts / "CITATION.cff")
     set_project(monkeypatch, SET, "9.8.7")
@@ -104,7 +104,7 @@ def test_what_needs_an_address_is_there_with_one_and_nothing_of_it_without(texts
     assert not faults("citation-file-format", texts / "CITATION.cff")
     set_project(monkeypatch, "https://github.com/OWNER/attention", "9.8.7")
     write_counts(texts)
-    assert read == {name: (texts / name).read_text(encoding="utf-8") for name in NEED_THE_ADDRESS}
+    assert contents == {name: (texts / name).read_text(encoding="utf-8") for name in NEED_THE_ADDRESS}
 
 
 def test_elsewhere_than_on_github_the_readme_has_no_badges(texts, monkeypatch):
@@ -126,10 +126,10 @@ def test_what_is_written_is_what_the_built_notebooks_hold():
     for day, known in zip(read_progress().days, DAYS, strict=True):
         if day.exercises:
             text = (ROOT / f"sources/exercises/{day.name}.md").read_text(encoding="utf-8")
-            said = re.search(r"^\w+ exercises?, (\d+) points?[,:] [^.]*\.", text, re.MULTILINE)
+            sentence = re.search(r"^\w+ exercises?, (\d+) points?[,:] [^.]*\.", text, re.MULTILINE)
             further = sum(map(int, re.findall(r"(\d+) minutes · lesson .* · further$", text, re.MULTILINE)))
-            told = [spell_minutes(minutes) for minutes in (day.minutes - further, further) if minutes]
-            assert int(said[1]) == day.points and re.findall(r"about ([^.,]*)", said[0]) == told
+            spelled = [spell_minutes(minutes) for minutes in (day.minutes - further, further) if minutes]
+            assert int(sentence[1]) == day.points and re.findall(r"about ([^.,]*)", sentence[0]) == spelled
             assert text.count(" · difficulty ") == len(day.exercises) and day.title == known.title
 
 
@@ -141,8 +141,8 @@ def test_a_text_without_counts_is_left_alone(tmp_path):
 
 
 def test_minutes_are_spelt_as_people_say_them():
-    said = {spell_minutes(minutes) for minutes in (57, 60, 90, 97, 113, 119, 128, 149, 160, 165, 180)}
-    assert said == {"an hour", "90 minutes", "100 minutes", "110 minutes", "two hours", "130 minutes"} | {
+    spellings = {spell_minutes(minutes) for minutes in (57, 60, 90, 97, 113, 119, 128, 149, 160, 165, 180)}
+    assert spellings == {"an hour", "90 minutes", "100 minutes", "110 minutes", "two hours", "130 minutes"} | {
         "two and a half hours",
         "160 minutes",
         "170 minutes",

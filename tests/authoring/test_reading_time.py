@@ -32,9 +32,9 @@ def test_the_minutes_of_a_text(text, counted):
 
 
 def test_a_problem_by_pencil_counts_once_although_the_stop_after_it_speaks_of_it():
-    asked = "**Time**: an hour,\nwith problems by pencil.\n\n### Two heads by pencil\n\n"
-    (whole,) = stretches(asked)
-    before, after = stretches(f"{asked}**A place to stop.** You have two heads\nby pencil.\n\nBy pencil: one more.\n")
+    text = "**Time**: an hour,\nwith problems by pencil.\n\n### Two heads by pencil\n\n"
+    (whole,) = stretches(text)
+    before, after = stretches(f"{text}**A place to stop.** You have two heads\nby pencil.\n\nBy pencil: one more.\n")
     assert whole == before == pytest.approx(3, abs=0.2) and after == pytest.approx(3, abs=0.2)
 
 

@@ -116,20 +116,20 @@ def test_on_the_hidden_inputs_of_any_seed_right_answers_pass_and_wrong_ones_do_n
         exercise = judge_of(day, grade_id, seed)
         for answers, share in ((RIGHT[day, grade_id], 1), (WRONG[day, grade_id], 0)):
             for answer in answers:
-                given = answered(day, grade_id, answer)
-                verdict = exercise.judge(gather(day, grade_id, given, hidden=True, seed=seed))
+                evidence = answered(day, grade_id, answer)
+                verdict = exercise.judge(gather(day, grade_id, evidence, hidden=True, seed=seed))
                 assert verdict.share == share, (grade_id, answer, verdict)
         for mistake, evidence in exercise.mistakes(hidden=True):
             assert exercise.judge(evidence).share == 0, (grade_id, mistake.name)
 
 
 def test_a_notebook_is_graded_with_the_seeds_of_its_bundle_and_no_others(out, monkeypatch):
-    seen = []
-    monkeypatch.setattr(pytest, "main", lambda options, plugins: seen.append(plugins[0].seeds))
+    seeds_used = []
+    monkeypatch.setattr(pytest, "main", lambda options, plugins: seeds_used.append(plugins[0].seeds))
     bundle = AnswerKey(out / "grader")
     for official in (bundle, COURSE):
         grade_notebook(COURSE.path(1), settings=Settings(official))
-    assert seen == [bundle.seeds(1), {}] and seen[0]["scores"]
+    assert seeds_used == [bundle.seeds(1), {}] and seeds_used[0]["scores"]
 
 
 # Secret and seeds ----------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_the_search_finds_what_was_planted(out, tmp_path):
 
 
 def test_nothing_is_released_when_an_answer_could_be_read(quick, tmp_path, monkeypatch):
-    monkeypatch.setattr(student_edition, "GIVEN", (*student_edition.GIVEN, "answers"))
+    monkeypatch.setattr(student_edition, "LIBRARY_PARTS", (*student_edition.LIBRARY_PARTS, "answers"))
     with pytest.raises(CourseError, match="answers could be read"):
         release(tmp_path / "out", [1])
     assert list((tmp_path / "out").iterdir()) == []
@@ -280,20 +280,20 @@ judged = [asdict(judge_of(1, grade_id).judge(read(evidence))) for grade_id, evid
 NOTEBOOK = """
 from course_utils.checks import NotYet, checks_for
 check = checks_for(day=1)
-said = []
+messages = []
 
-def tried(*args, **kwargs):
+def attempt(*args, **kwargs):
     try:
         check(*args, **kwargs)
     except NotYet as text:
-        said.append(str(text))
+        messages.append(str(text))
     else:
-        said.append("passed")
+        messages.append("passed")
 
 def softmax_row(row):
     e = [math.exp(x) for x in row]
     return [x / sum(e) for x in e]
-tried("softmax_row")
+attempt("softmax_row")
 def attention_lists(Q, K, V):
     weights = [softmax_row(row) for row in scale_scores(scores(Q, K), len(K[0]))]
     return [[sum(w * v[c] for w, v in zip(row, V)) for c in range(len(V[0]))] for row in weights], weights
@@ -301,11 +301,11 @@ def scores(Q, K):
     return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]
 def scale_scores(S, d_k):
     return [[s / d_k**0.5 for s in row] for row in S]
-tried("attention_lists")
-tried("scores")
-tried("scores", hidden=True)
+attempt("attention_lists")
+attempt("scores")
+attempt("scores", hidden=True)
 print("")
-print(json.dumps({"modules": modules, "judged": judged, "said": said}))
+print(json.dumps({"modules": modules, "judged": judged, "messages": messages}))
 """
 
 
@@ -315,7 +315,7 @@ def cases():
 
 
 @pytest.fixture(scope="module")
-def told(out, cases, tmp_path_factory):
+def report_of_class(out, cases, tmp_path_factory):
     """What works with the student's course_utils and no other: its modules, verdicts, and what checks say."""
     file = tmp_path_factory.mktemp("cases") / "cases.json"
     file.write_text(json.dumps([(grade_id, as_json(evidence)) for grade_id, evidence in cases]))
@@ -353,9 +353,9 @@ def cases_of_day_1():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_its_checks_say_of_every_answer_what_the_full_course_says(cases, told):
+def test_its_checks_say_of_every_answer_what_the_full_course_says(cases, report_of_class):
     same = 0
-    for (grade_id, evidence), verdict in zip(cases, told["judged"], strict=True):
+    for (grade_id, evidence), verdict in zip(cases, report_of_class["judged"], strict=True):
         own = judge_of(1, grade_id).judge(evidence)
         if all_exercises(1)[grade_id].scaled and str(own.misconception).startswith("scores times"):
             continue  # what is found by trying the reference is not told where there is none
@@ -364,8 +364,8 @@ def test_its_checks_say_of_every_answer_what_the_full_course_says(cases, told):
     assert same > 150
 
 
-def test_a_check_in_the_students_notebook_advises_and_lends_an_earlier_answer(told):
-    softmax, attention, scores, hidden = told["said"]
+def test_a_check_in_the_students_notebook_advises_and_lends_an_earlier_answer(report_of_class):
+    softmax, attention, scores, hidden = report_of_class["messages"]
 
     def softmax_row(row):
         e = [2.718281828459045**x for x in row]
@@ -378,8 +378,8 @@ def test_a_check_in_the_students_notebook_advises_and_lends_an_earlier_answer(to
     assert hidden == "Hidden inputs are tried when the notebook is graded."
 
 
-def test_all_of_its_library_can_be_imported_without_the_grader(told):
-    names = told["modules"]
+def test_all_of_its_library_can_be_imported_without_the_grader(report_of_class):
+    names = report_of_class["modules"]
     assert {
         "course_utils.views.widgets.heatmap",
         "course_utils.attention.flash",
@@ -393,9 +393,9 @@ def test_its_makefile_opens_the_lab_and_sends_to_the_teacher_for_points(out):
         command = ["make", "--no-print-directory", *more, target]  # as it says where it is inside another make
         return subprocess.run(command, cwd=out / "student", capture_output=True, text=True)
 
-    told = make("help").stdout
-    targets = set(re.findall(r"^  make (\S+)", told, re.MULTILINE))
-    assert targets == {"help", "lab", "model", "clean", "grade"} and "Contribute" not in told
+    help_text = make("help").stdout
+    targets = set(re.findall(r"^  make (\S+)", help_text, re.MULTILINE))
+    assert targets == {"help", "lab", "model", "clean", "grade"} and "Contribute" not in help_text
     assert "jupyterlab" in make("lab", "--dry-run").stdout
     graded = make("grade")
     assert graded.returncode != 0
@@ -472,16 +472,17 @@ def test_a_bundle_of_another_edition_is_refused_with_what_to_do(keys, edition, t
 @pytest.mark.parametrize("name", ["the keys of hidden inputs", "the keys of hidden inputs in numbers"])
 def test_no_key_and_no_hidden_input_of_a_class_comes_back_to_a_student(name, out, tmp_path):
     bundle = AnswerKey(out / "grader")
-    entry, seeds = CORPUS[name], bundle.seeds(1)
+    entry = CORPUS[name]
+    seeds = bundle.seeds(1)
     graded = grade_submission(write_entry(entry, tmp_path), Settings(bundle))
     assert verdicts(record_of(graded)) == entry.deserves
     known = grade_submission(write_entry(entry, tmp_path / "public"), Settings())
-    said, public = (
-        next(each.message for each in found.exercises if each.id == "scale_scores") for found in (graded, known)
+    message, public = (
+        next(each.message for each in grade.exercises if each.id == "scale_scores") for grade in (graded, known)
     )
-    assert not any(key[:8] in said for key in seeds.values())
-    assert str(int(seeds["scores"][:4], 16)) not in said
-    assert (said == public) == (name != "the keys of hidden inputs")  # without a key, inputs are quoted
+    assert not any(key[:8] in message for key in seeds.values())
+    assert str(int(seeds["scores"][:4], 16)) not in message
+    assert (message == public) == (name != "the keys of hidden inputs")  # without a key, inputs are quoted
 
 
 FIRST_LOOK = """
@@ -498,11 +499,11 @@ def test_in_a_class_an_error_is_quoted_and_no_key_is_there_yet(out, tmp_path):
     bundle = AnswerKey(out / "grader")
     slips = {"softmax_row": FIRST_LOOK, "self_attention": "def self_attention(x, *W):\n    raise ValueError('mine')"}
     graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(bundle))
-    said = {each.id: each.message for each in graded.exercises if each.status not in ("passed", "missing")}
-    assert said.keys() == slips.keys()
-    assert "it raised ValueError: mine, at line 2 of its cell" in said["self_attention"]
-    assert "it raised ValueError: [" in said["softmax_row"]
-    assert not any(seed in said["softmax_row"] for seed in bundle.seeds(1).values())
+    messages = {each.id: each.message for each in graded.exercises if each.status not in ("passed", "missing")}
+    assert messages.keys() == slips.keys()
+    assert "it raised ValueError: mine, at line 2 of its cell" in messages["self_attention"]
+    assert "it raised ValueError: [" in messages["softmax_row"]
+    assert not any(seed in messages["softmax_row"] for seed in bundle.seeds(1).values())
 
 
 def test_what_fails_in_a_class_and_holds_alone_is_said_to_be_unsteady(out, tmp_path):
@@ -553,8 +554,8 @@ def test_the_same_release_gives_the_same_bytes_in_the_place_of_the_first(out):
 
 
 def test_a_course_that_is_not_built_is_not_released(tmp_path, monkeypatch):
-    found = ["exercises/day1.ipynb: was solved", "solutions/day1.ipynb: not there; run make build"]
-    monkeypatch.setattr(class_release.build, "check", lambda *_, **options: found)
+    problems = ["exercises/day1.ipynb: was solved", "solutions/day1.ipynb: not there; run make build"]
+    monkeypatch.setattr(class_release.build, "check", lambda *_, **options: problems)
     with pytest.raises(CourseError, match=r"^solutions/day1\.ipynb: not there; run make build first$"):
         release(tmp_path / "out", [1])
     assert not (tmp_path / "out").exists()
@@ -588,10 +589,11 @@ def test_a_release_without_a_secret_says_that_hidden_inputs_are_public(quick, tm
 
 
 def test_a_note_stands_at_the_top_of_the_readme_and_is_kept_by_the_next_release(quick, tmp_path):
-    out, note = tmp_path / "out", tmp_path / "welcome.md"
+    out = tmp_path / "out"
+    note = tmp_path / "welcome.md"
     note.write_text("Room 4.12, **Mondays**. {days}\n", encoding="utf-8")
-    for given in (note, None):
-        release(out, [1], note=given)
+    for note_given in (note, None):
+        release(out, [1], note=note_given)
         text = (out / "student" / "README.md").read_text(encoding="utf-8")
         assert text.split("\n\n")[1] == "Room 4.12, **Mondays**. {days}"
         note.unlink(missing_ok=True)
@@ -603,7 +605,7 @@ def test_a_note_stands_at_the_top_of_the_readme_and_is_kept_by_the_next_release(
 
 
 @pytest.mark.parametrize(
-    ("note", "shown"),
+    ("note", "heading"),
     [
         (
             "# Deep Learning\n\nRoom 4.\n\n## When\n\n```\n# code\n```",
@@ -614,10 +616,10 @@ def test_a_note_stands_at_the_top_of_the_readme_and_is_kept_by_the_next_release(
     ],
     ids=["a title", "a title that is underlined", "none"],
 )
-def test_a_note_with_a_title_leaves_the_readme_one_title(quick, tmp_path, note, shown):
+def test_a_note_with_a_title_leaves_the_readme_one_title(quick, tmp_path, note, heading):
     write_student_edition(tmp_path, [1], note=note)
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert f"\n\n{shown}\n\nA course in notebooks" in text
+    assert f"\n\n{heading}\n\nA course in notebooks" in text
     titles = [token for token in MarkdownIt().parse(text) if token.type == "heading_open" and token.tag == "h1"]
     assert len(titles) == 1
 
@@ -643,9 +645,9 @@ def test_students_on_windows_are_told_the_commands_that_the_course_tells(out):
     assert [line.replace("notebooks/course_map.ipynb", "README.md") for line in course] == class_
 
 
-@pytest.mark.parametrize(("days", "said"), [("9", "no exercises for day 9"), ("one", "give numbers")])
-def test_days_that_are_none_are_an_error(tmp_path, days, said):
+@pytest.mark.parametrize(("days", "message"), [("9", "no exercises for day 9"), ("one", "give numbers")])
+def test_days_that_are_none_are_an_error(tmp_path, days, message):
     result = CliRunner().invoke(app, ["release", "--out", str(tmp_path / "out"), "--days", days])
     assert result.exit_code != 0
-    assert said in str(result.exception) + result.output
+    assert message in str(result.exception) + result.output
     assert not (tmp_path / "out").exists()

@@ -100,9 +100,9 @@ def test_cells_of_day_4_can_be_run_again_in_any_order():
     cells = [
         cell for cell in read_source(ROOT / "sources/lessons/day4_multi_head.md").cells if cell.cell_type == "code"
     ]
-    read, made = zip(*(names(compile(cell.source, "cell", "exec")) for cell in cells), strict=True)
+    used, made = zip(*(names(compile(cell.source, "cell", "exec")) for cell in cells), strict=True)
     makers = Counter(name for one in made for name in one)
-    assert {name for name, number in makers.items() if number > 1} & set().union(*read) == set()
+    assert {name for name, number in makers.items() if number > 1} & set().union(*used) == set()
 
 
 def test_the_build_stops_at_the_line_that_measures(tmp_path):
@@ -126,7 +126,8 @@ def test_check_finds_it_in_what_was_built_before(tmp_path, monkeypatch):
 def test_a_table_and_its_picture_come_from_one_run(second, tmp_path):
     """Where one measuring cell is new, the outputs of the others are not kept from an older run."""
     cell = "```{{code-cell}} ipython3\n:tags: [nbval-ignore-output]\n\n{}\n```\n"
-    table, drawn = cell.format("import time\n\nnow = time.time_ns()\nprint(now)"), cell.format("print('drawn:', now)")
+    table = cell.format("import time\n\nnow = time.time_ns()\nprint(now)")
+    drawn = cell.format("print('drawn:', now)")
     before = drawn.replace(":tags: [nbval-ignore-output]\n\n", "") if second == "tagged only now" else ""
     root = course(tmp_path, lesson=HEADER + "# A lesson\n\n" + table + (before and "\n" + before))
     with pytest.MonkeyPatch.context() as patched:

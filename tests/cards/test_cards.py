@@ -97,12 +97,12 @@ def test_each_side_of_a_card_is_whole(day):
 
 
 def test_no_card_gives_a_line_of_an_answer_away():
-    told = squeeze("\n".join(as_plain(f"{card.front}\n\n{card.back}") for card in cards()))
+    text = squeeze("\n".join(as_plain(f"{card.front}\n\n{card.back}") for card in cards()))
     lines = 0
     for _, path in notebook_paths(ROOT / SOLUTIONS):
         for *_, line in telling_lines(nbformat.read(path, as_version=4)):
             lines += 1
-            assert squeeze(line) not in told, line
+            assert squeeze(line) not in text, line
     assert lines > 300
 
 
@@ -126,10 +126,10 @@ def test_lists_and_tables_are_found_in_a_lesson():
 
 def test_every_reason_belongs_to_a_claim():
     for day in THERE:
-        given = loader.cards(day)["claims"]
+        claims = loader.cards(day)["claims"]
         fronts = [card.front for card in cards() if card.day == day and card.kind == "defend"]
-        assert all(any(front.startswith(each["claim"]) for front in fronts) for each in given)
-        assert len(given) == len(fronts)
+        assert all(any(front.startswith(each["claim"]) for front in fronts) for each in claims)
+        assert len(claims) == len(fronts)
 
 
 def test_a_claim_without_a_reason_and_a_mistake_that_is_gone_are_named(monkeypatch):
@@ -142,7 +142,7 @@ def test_a_claim_without_a_reason_and_a_mistake_that_is_gone_are_named(monkeypat
 
 
 def test_two_cards_with_one_id_are_named(monkeypatch):
-    monkeypatch.setattr(collect, "_of_day", lambda day, lesson: [Card(1, "quiz", "same words", "a", "b")])
+    monkeypatch.setattr(collect, "_cards_of", lambda day, lesson: [Card(1, "quiz", "same words", "a", "b")])
     with pytest.raises(NoCards, match=f"{len(THERE)} cards are called day1-quiz-same-words"):
         all_cards()
 
@@ -195,13 +195,13 @@ def test_the_command_writes_in_another_process_the_same_bytes(made, tmp_path):
 
 
 def test_a_later_change_is_newer_to_anki_and_keeps_every_id(tmp_path):
-    found = []
+    notes = []
     for number, changed in enumerate((EDITION, EDITION + 60)):
         (tmp_path / str(number)).mkdir()
         opened = collection(as_apkg(cards()[:3], changed), tmp_path / str(number))
-        found.append(opened.execute("select guid, mod from notes order by guid").fetchall())
-    assert [guid for guid, _ in found[0]] == [guid for guid, _ in found[1]]
-    assert {mod for _, mod in found[0]} == {EDITION} and {mod for _, mod in found[1]} == {EDITION + 60}
+        notes.append(opened.execute("select guid, mod from notes order by guid").fetchall())
+    assert [guid for guid, _ in notes[0]] == [guid for guid, _ in notes[1]]
+    assert {mod for _, mod in notes[0]} == {EDITION} and {mod for _, mod in notes[1]} == {EDITION + 60}
 
 
 def test_without_git_the_edition_has_a_date_of_its_own(tmp_path, monkeypatch):
@@ -212,7 +212,8 @@ def test_without_git_the_edition_has_a_date_of_its_own(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_shallow_clone_does_not_take_its_first_commit_for_a_change_of_the_cards(tmp_path, monkeypatch):
-    whole, shallow = tmp_path / "whole", tmp_path / "shallow"
+    whole = tmp_path / "whole"
+    shallow = tmp_path / "shallow"
     for name, value in (("GIT_CONFIG_GLOBAL", os.devnull), ("GIT_CONFIG_NOSYSTEM", "1")):
         monkeypatch.setenv(name, value)
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from as_cells import graded
 
-from course_utils.answer_key.key import COURSE, given_cells, reference_answers
+from course_utils.answer_key.key import COURSE, provided_cells, reference_answers
 from course_utils.checks.interactive import examine
 from course_utils.checks.judge.cells import used_names
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
@@ -29,7 +29,9 @@ def promised():
 def namespace_of(day, **changed):
     """What the cells define that everybody is given, and the solutions, some of them in other words."""
     namespace, notebook = {}, COURSE.notebook(day)
-    for source in [cell.source for cell in given_cells(notebook)] + [*(reference_answers(notebook) | changed).values()]:
+    for source in [cell.source for cell in provided_cells(notebook)] + [
+        *(reference_answers(notebook) | changed).values()
+    ]:
         exec(source, namespace)
     return namespace
 

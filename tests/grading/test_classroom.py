@@ -32,7 +32,7 @@ from course_utils.grading.intake.answers import longer_code
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.live_display import Watch
 from course_utils.grading.reports.report import write_reports
-from course_utils.grading.result_cache import KeptResults, result_key
+from course_utils.grading.result_cache import StoredResults, result_key
 from course_utils.grading.results import Graded, Result, Settings
 from course_utils.grading.workers import LABORIOUS, Kernels, Watcher, Worker, grade_here
 from course_utils.sandbox.limits import Limits, Start
@@ -128,11 +128,11 @@ def test_feedback_goes_back_into_the_folders_that_moodle_reads(tmp_path):
         "Cyd_72_assignsubmission_file_/day1.ipynb": b"{",
         "Dan_assignsubmission_file_/day1.ipynb": notebook(),
     }
-    found = gives_back(tmp_path / "out", "Week 1", members)
-    assert {name.split("_", 4)[1]: name.split("_", 4)[2:] for name in found} == {
+    files = gives_back(tmp_path / "out", "Week 1", members)
+    assert {name.split("_", 4)[1]: name.split("_", 4)[2:] for name in files} == {
         number: ["assignsubmission", "file", "/day1.html"] for number in ("70", "71", "72")
     }
-    for name, page in found.items():
+    for name, page in files.items():
         own = (tmp_path / "out" / "feedback" / name.partition("_")[0] / "day1.html").read_bytes()
         assert page == own and (b"not JSON" in page) == name.startswith("Cyd")
 
@@ -147,13 +147,13 @@ def test_feedback_goes_back_to_canvas_as_a_file_of_the_kind_that_was_handed_in(t
         "anon_A1b2C_80003_day1.ipynb": notebook(),
         "perlmanradia_5004_80004_essay.pdf": b"%PDF",
     }
-    found = gives_back(tmp_path / "out", "submissions", members)
-    assert found.keys() == members.keys() - {"perlmanradia_5004_80004_essay.pdf"}
-    book = nbformat.reads(found["lovelaceada_LATE_5001_80001_day1.ipynb"].decode(), as_version=4)
+    files = gives_back(tmp_path / "out", "submissions", members)
+    assert files.keys() == members.keys() - {"perlmanradia_5004_80004_essay.pdf"}
+    book = nbformat.reads(files["lovelaceada_LATE_5001_80001_day1.ipynb"].decode(), as_version=4)
     nbformat.validate(book)
     page = (tmp_path / "out" / "feedback" / "lovelaceada" / "day1.html").read_text()
     assert [output.data["text/html"] for output in book.cells[0].outputs] == [page]
-    with zipfile.ZipFile(io.BytesIO(found["boolegeorge_5002_80002_work.zip"])) as inner:
+    with zipfile.ZipFile(io.BytesIO(files["boolegeorge_5002_80002_work.zip"])) as inner:
         assert inner.namelist() == ["day1.html", "day2.html"]
 
 
@@ -203,9 +203,9 @@ def test_an_unchanged_submission_is_not_graded_again_and_again_means_again(tmp_p
     again = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1, again=True))
     with monkeypatch.context() as patch:
         patch.setattr(classroom, "grade_here", run_nothing)
-        kept = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1))
-    assert [first.reused, again.reused, kept.reused] == [0, 0, 2]
-    assert records(first.graded) == records(again.graded) == records(kept.graded)
+        stored = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1))
+    assert [first.reused, again.reused, stored.reused] == [0, 0, 2]
+    assert records(first.graded) == records(again.graded) == records(stored.graded)
     mine[0].path.write_bytes(notebook(remark="c"))
     assert grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1)).reused == 1
 
@@ -223,7 +223,8 @@ def test_identical_submissions_are_run_once_and_keep_their_students(tmp_path):
 
 
 def test_a_copy_is_opened_once_unless_what_it_equals_cannot_be_graded(tmp_path, monkeypatch):
-    mine, opened = handed_in(tmp_path, ada=notebook(), bob=notebook(), cyd=b"{", dan=b"{"), []
+    mine = handed_in(tmp_path, ada=notebook(), bob=notebook(), cyd=b"{", dan=b"{")
+    opened = []
     monkeypatch.setattr(collect, "read_file", lambda path: opened.append(path.stem) or path.read_bytes())
     assert grade_class(mine, COLD).reused == 1
     assert opened == ["ada", "bob", "cyd", "dan", "dan"]
@@ -254,8 +255,8 @@ NO_KERNEL = Result("x", "error", 0.0, 3.0, "Not graded: no kernel starts on this
 
 
 def test_a_result_comes_back_as_it_was_kept(tmp_path):
-    KeptResults(tmp_path / "kept").put("a", ANSWERED)
-    assert KeptResults(tmp_path / "kept").get("a") == ANSWERED
+    StoredResults(tmp_path / "kept").put("a", ANSWERED)
+    assert StoredResults(tmp_path / "kept").get("a") == ANSWERED
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["a.json"]
 
 
@@ -272,18 +273,18 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_or_foreign_file_is_no_result(tmp_path, damage):
-    kept = KeptResults(tmp_path)
-    kept.put("a", ANSWERED)
-    assert kept.get("a")
+    stored = StoredResults(tmp_path)
+    stored.put("a", ANSWERED)
+    assert stored.get("a")
     (tmp_path / "a.json").write_bytes(DAMAGES[damage]((tmp_path / "a.json").read_bytes()))
-    assert kept.get("a") is None
+    assert stored.get("a") is None
 
 
 def test_the_result_of_one_submission_is_not_taken_for_that_of_another(tmp_path):
-    kept = KeptResults(tmp_path)
-    kept.put("a", ANSWERED)
+    stored = StoredResults(tmp_path)
+    stored.put("a", ANSWERED)
     (tmp_path / "a.json").rename(tmp_path / "b.json")
-    assert kept.get("a") is kept.get("b") is None
+    assert stored.get("a") is stored.get("b") is None
 
 
 @pytest.mark.parametrize(
@@ -292,14 +293,14 @@ def test_the_result_of_one_submission_is_not_taken_for_that_of_another(tmp_path)
     ids=["unreadable", "no kernel"],
 )
 def test_what_may_come_out_otherwise_next_time_is_not_kept(tmp_path, graded):
-    KeptResults(tmp_path).put("a", graded)
+    StoredResults(tmp_path).put("a", graded)
     assert list(tmp_path.iterdir()) == []
 
 
 # Workers ------------------------------------------------------------------------------------------------------------
 
 
-def read(number, data, kind=Submission):
+def submission_of(number, data, kind=Submission):
     """A submission of day 1 that was read."""
     return kind(f"s{number}", Path(f"s{number}.ipynb"), 1, data=data, place=number)
 
@@ -320,7 +321,7 @@ class DeadlyOnce(Deadly):
 
 def queue(count, special=()):
     """Submissions that need no kernel, but for special ones by place."""
-    return (read(n, notebook(remark=f"{n}"), dict(special).get(n, Submission)) for n in range(count))
+    return (submission_of(n, notebook(remark=f"{n}"), dict(special).get(n, Submission)) for n in range(count))
 
 
 @pytest.fixture
@@ -329,13 +330,14 @@ def kernels():
 
 
 def test_a_worker_that_dies_costs_no_result_and_what_kills_it_each_time_is_unreadable(kernels):
-    found, taken = {}, []
+    results = {}
+    taken = []
     for each, graded in grade_here((taken.append(p) or p for p in queue(6, {1: Deadly, 3: DeadlyOnce})), kernels, 2):
-        assert len(taken) <= len(found) + 2  # no more are held than workers run
-        found[each] = graded
-    outcome = {submission.place: graded.status for submission, graded in found.items()}
+        assert len(taken) <= len(results) + 2  # no more are held than workers run
+        results[each] = graded
+    outcome = {submission.place: graded.status for submission, graded in results.items()}
     assert outcome == {0: "failed", 1: "unreadable", 2: "failed", 3: "failed", 4: "failed", 5: "failed"}
-    message = next(graded.message for graded in found.values() if graded.status == "unreadable")
+    message = next(graded.message for graded in results.values() if graded.status == "unreadable")
     assert message == "s1.ipynb: it ends the process that grades it, each time that it is tried"
 
 
@@ -345,11 +347,11 @@ def test_a_submission_that_takes_the_grader_too_long_to_read_is_unreadable_and_c
     worker = Worker(tmp_path / "w")
     worker.start()
     try:
-        worker.give(read(0, slow), replace(COLD, work=1))
+        worker.give(submission_of(0, slow), replace(COLD, work=1))
         graded = worker.take()
         assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", FULL)
         assert graded.message == f"s0.ipynb: {LABORIOUS}"
-        worker.give(read(1, notebook()), COLD)
+        worker.give(submission_of(1, notebook()), COLD)
         assert worker.take().status == "failed"
     finally:
         worker.stop()
@@ -361,21 +363,21 @@ class Fragile(Kernels):
     ended = 0
 
     def settings(self):
-        found = super().settings()
+        settings = super().settings()
         if not self.ended:
             (self.server.folder / "server.sock").unlink()
             self.server.process.kill()
             self.ended = self.server.process.wait()
-        return found
+        return settings
 
 
 @ENDED
 def test_when_the_server_of_the_kernels_ends_no_result_shows_it_and_another_takes_its_place():
     with closing(Fragile(Settings())) as kernels:
-        answered = (read(n, notebook({"scale_scores": RIGHT}, f"{n}")) for n in range(2))
-        found = list(grade_here(answered, kernels, processes=1))
+        answered = (submission_of(n, notebook({"scale_scores": RIGHT}, f"{n}")) for n in range(2))
+        results = list(grade_here(answered, kernels, processes=1))
         assert kernels.ended and kernels.alive
-    assert [graded.score for _, graded in found] == [1, 1]
+    assert [graded.score for _, graded in results] == [1, 1]
 
 
 def test_a_worker_has_none_of_the_graders_open_files_and_looks_for_no_modules_where_it_stands(tmp_path, monkeypatch):
@@ -387,9 +389,9 @@ def test_a_worker_has_none_of_the_graders_open_files_and_looks_for_no_modules_wh
         worker = Worker(tmp_path / "worker")
         worker.start()
         worker.give(next(queue(1)), COLD)
-        while isinstance(said := worker.take(), Result):
+        while isinstance(message := worker.take(), Result):
             pass
-        assert said.status == "failed"
+        assert message.status == "failed"
         held = [os.readlink(fd) for fd in Path(f"/proc/{worker.process.pid}/fd").iterdir()]
         worker.stop()
     assert held and str(secret) not in held
@@ -398,21 +400,23 @@ def test_a_worker_has_none_of_the_graders_open_files_and_looks_for_no_modules_wh
 
 def test_what_takes_long_is_put_off_until_the_others_are_graded_and_its_grade_is_the_same(tmp_path):
     hangs = {name: "while True: pass" for name in ("softmax_row", "scores")}
-    slow, quick = notebook(hangs | {"scale_scores": RIGHT}), notebook({"scale_scores": RIGHT})
-    settings, heard = Settings(limits=Limits(cell_seconds=0.3)), []
+    slow = notebook(hangs | {"scale_scores": RIGHT})
+    quick = notebook({"scale_scores": RIGHT})
+    settings = Settings(limits=Limits(cell_seconds=0.3))
+    events = []
     watcher = Watcher(
-        lambda submission: heard.append(("begin", submission.student)),
+        lambda submission: events.append(("begin", submission.student)),
         lambda submission, result: None,
-        lambda submission: heard.append(("put off", submission.student)),
-        lambda graded: heard.append(("graded", graded.student)),
+        lambda submission: events.append(("put off", submission.student)),
+        lambda graded: events.append(("graded", graded.student)),
     )
     class_of_two = handed_in(tmp_path, ada=slow, bob=quick)
     result = grade_class(class_of_two, settings, watcher)
     order = [("begin", "ada"), ("put off", "ada"), ("begin", "bob"), ("graded", "bob"), ("begin", "ada")]
-    assert heard == [*order, ("graded", "ada")]
+    assert events == [*order, ("graded", "ada")]
     assert records(result.graded)[:1] == records([grade_submission(class_of_two[0], settings)])
-    found = {each.id: each.status for each in result.graded[0].exercises}
-    statuses = [found[name] for name in ("softmax_row", "scores", "scale_scores", "attention_lists")]
+    statuses = {each.id: each.status for each in result.graded[0].exercises}
+    statuses = [statuses[name] for name in ("softmax_row", "scores", "scale_scores", "attention_lists")]
     assert statuses == ["timeout", "timeout", "passed", "missing"]
 
 
@@ -421,8 +425,8 @@ def test_what_takes_long_is_put_off_until_the_others_are_graded_and_its_grade_is
 
 def start_command(*arguments, **options):
     # A job in the background of a shell ignores Ctrl-C, and so would all that it starts.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    run = f"{heard}; from course_utils.cli import main; main()"
+    setup = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    run = f"{setup}; from course_utils.cli import main; main()"
     command = [sys.executable, "-c", run, "grade", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
@@ -431,8 +435,8 @@ def test_the_command_shows_a_line_a_submission_and_counts_them(tmp_path):
     names = ["ada", "[b]é\x1b[31m\nbob", "cyd"]
     handed_in(tmp_path / "class", **dict(zip(names, [notebook(), notebook(remark="b"), b"{"], strict=True)))
     arguments = [tmp_path / "class", "--day", "1", "--out", tmp_path / "out", "--cold"]
-    code, said, complaint = course("grade", *arguments)
-    lines = said.splitlines()
+    code, output, complaint = course("grade", *arguments)
+    lines = output.splitlines()
     assert (code, complaint, len(lines)) == (0, "", 5)
     assert lines[-2].startswith("3 submissions; 0 with all points; 0 % of the points on average; 1 unreadable")
     assert (
@@ -443,8 +447,8 @@ def test_the_command_shows_a_line_a_submission_and_counts_them(tmp_path):
 
 
 def test_a_folder_without_notebooks_is_an_error_in_one_line(tmp_path):
-    code, said, complaint = course("grade", tmp_path)
-    assert (code, said, complaint.count("\n")) == (2, "", 1)
+    code, output, complaint = course("grade", tmp_path)
+    assert (code, output, complaint.count("\n")) == (2, "", 1)
     assert "no notebooks" in complaint
 
 
@@ -459,9 +463,9 @@ def test_a_terminal_shows_how_many_are_done(monkeypatch, capsys):
 def test_tables_are_shown_in_the_order_of_the_submissions_however_they_finish(capsys):
     names = ["one.ipynb", "two.ipynb", "three.ipynb"]
     with Watch(3, [("ada", name) for name in names]) as watch:
-        for name, shown in (("three.ipynb", []), ("one.ipynb", names[:1]), ("two.ipynb", names[1:])):
+        for name, tables in (("three.ipynb", []), ("one.ipynb", names[:1]), ("two.ipynb", names[1:])):
             watch.on_graded(replace(DONE, notebook=name))
-            assert re.findall(r"(?m)^Graded (\w+\.ipynb)", capsys.readouterr().out) == shown
+            assert re.findall(r"(?m)^Graded (\w+\.ipynb)", capsys.readouterr().out) == tables
 
 
 def test_no_line_begins_with_a_students_text_or_is_a_command_to_a_workflow(capsys):
@@ -478,14 +482,14 @@ def test_no_line_begins_with_a_students_text_or_is_a_command_to_a_workflow(capsy
     assert [words[0] for words in before] == ["put", "1/1", "put", "Graded", "scores"]
 
 
-def left_of(folder):
+def running_in(folder):
     """The processes that have this folder for temporary files; they may take a while to end on a busy machine."""
     until = time.monotonic() + 300
-    while found := list(_processes_of(folder)):
+    while processes := list(_processes_of(folder)):
         if time.monotonic() > until:
             break
         time.sleep(0.05)
-    return found
+    return processes
 
 
 def _processes_of(folder):
@@ -497,7 +501,9 @@ def _processes_of(folder):
 
 def begun(folder):
     """The command at work on a class of three, when two results are there and the third submission is under way."""
-    scratch, out, log = folder / "scratch", folder / "out", folder / "log"
+    scratch = folder / "scratch"
+    out = folder / "out"
+    log = folder / "log"
     scratch.mkdir()
     handed_in(folder / "class", ada=notebook(), bob=notebook(remark="b"), cyd=notebook({"scale_scores": SLOW}))
     how = ["--day", "1", "--jobs", "1", "--timeout", "900", "--cold"]
@@ -513,12 +519,12 @@ def test_a_run_that_was_stopped_leaves_nothing_running_and_is_taken_up_again(tmp
     running, arguments, scratch, out = begun(tmp_path)
     running.send_signal(signal.SIGINT)
     _, complaint = running.communicate(timeout=600)
-    said = "course: stopped; 2 of 3 are graded, the same command takes up from there\n"
-    assert (running.returncode, complaint) == (130, said)
-    assert (left_of(scratch), list(scratch.iterdir())) == ([], [])
+    message = "course: stopped; 2 of 3 are graded, the same command takes up from there\n"
+    assert (running.returncode, complaint) == (130, message)
+    assert (running_in(scratch), list(scratch.iterdir())) == ([], [])
     (tmp_path / "class" / "cyd.ipynb").write_bytes(notebook(remark="c"))
-    code, said, _ = course("grade", *arguments)
-    assert code == 0 and "2 not run again" in said.splitlines()[-2]
+    code, output, _ = course("grade", *arguments)
+    assert code == 0 and "2 not run again" in output.splitlines()[-2]
     students = [each["student"] for each in json.loads((out / "grades.json").read_text())["submissions"]]
     assert students == ["ada", "bob", "cyd"]
 
@@ -528,11 +534,11 @@ def test_workers_and_kernels_end_with_a_grader_that_is_killed(tmp_path):
     running, _, scratch, _ = begun(tmp_path)
     running.kill()
     running.communicate()
-    assert left_of(scratch) == []
+    assert running_in(scratch) == []
 
 
 @pytest.mark.parametrize(
-    ("given", "passed"),
+    ("arguments", "passed"),
     [
         (["SUBMISSIONS=my class"], ["my class"]),
         (["SUBMISSIONS=a.ipynb b.ipynb"], ["a.ipynb", "b.ipynb"]),
@@ -541,14 +547,14 @@ def test_workers_and_kernels_end_with_a_grader_that_is_killed(tmp_path):
     ],
     ids=["a folder with a space", "two notebooks", "an odd zip", "one's own"],
 )
-def test_make_grade_takes_a_folder_a_zip_or_notebooks(tmp_path, given, passed):
+def test_make_grade_takes_a_folder_a_zip_or_notebooks(tmp_path, arguments, passed):
     (tmp_path / "Makefile").write_bytes((ROOT / "Makefile").read_bytes())
     (tmp_path / "my class").mkdir()
     (tmp_path / "exercises").mkdir()
     for name in ("it's; rm.zip", "exercises/a.ipynb", "exercises/b.ipynb"):
         (tmp_path / name).touch()
-    shown = f"{sys.executable} -c 'import sys; print(*sys.argv[1:], sep=\"\\n\")'"
+    printer = f"{sys.executable} -c 'import sys; print(*sys.argv[1:], sep=\"\\n\")'"
     ran = subprocess.run(
-        ["make", "-s", "grade", "STAMP=", f"PY={shown}", *given], cwd=tmp_path, capture_output=True, text=True
+        ["make", "-s", "grade", "STAMP=", f"PY={printer}", *arguments], cwd=tmp_path, capture_output=True, text=True
     )
     assert ran.stdout.splitlines()[-len(passed) - 1 :] == ["--", *passed]

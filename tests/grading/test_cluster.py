@@ -103,10 +103,10 @@ def test_a_worker_killed_in_mid_run_costs_no_result(tmp_path, monkeypatch):
         *(Submission(f"s{n}", Path(f"s{n}.ipynb"), place=n, **common) for n in range(3, 7)),
     ]
     with two_workers() as scheduler:
-        found = {submission.student: graded for submission, graded in grade_there(iter(queue), COLD, scheduler)}
-    assert {each.student for each in queue} == set(found)
-    assert {name for name, graded in found.items() if graded.status != "failed"} == {"always"}
-    assert found["always"].message == "always.ipynb: it ends the process that grades it, each time that it is tried"
+        results = {submission.student: graded for submission, graded in grade_there(iter(queue), COLD, scheduler)}
+    assert {each.student for each in queue} == set(results)
+    assert {name for name, graded in results.items() if graded.status != "failed"} == {"always"}
+    assert results["always"].message == "always.ipynb: it ends the process that grades it, each time that it is tried"
     assert [len(list((tmp_path / name).iterdir())) for name in "ab"] == [1, 3]
 
 
@@ -169,9 +169,9 @@ def test_a_worker_keeps_few_official_sides(tmp_path, monkeypatch):
 
 
 def unreachable(nowhere):
-    with pytest.raises(CourseError, match=f"^{nowhere}: no Dask scheduler answers there") as said:
+    with pytest.raises(CourseError, match=f"^{nowhere}: no Dask scheduler answers there") as caught:
         list(grade_there(iter([Submission("ada", Path("a.ipynb"), 1, data=notebook())]), COLD, nowhere))
-    assert "\n" not in str(said.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("nowhere", ["carrier pigeon", "ftp://here"])

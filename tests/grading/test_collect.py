@@ -60,13 +60,13 @@ def at(path, seconds):
     os.utime(path, (seconds, seconds))
 
 
-def told(found):
+def summarize(submissions):
     """Student, number and day of each submission."""
-    return [(each.student, each.lms_id, each.day) for each in found]
+    return [(each.student, each.lms_id, each.day) for each in submissions]
 
 
-def only(found):
-    (submission,) = found
+def only(submissions):
+    (submission,) = submissions
     return submission
 
 
@@ -82,14 +82,14 @@ def reason(submission):
 
 def test_a_notebook_named_by_the_teacher_is_a_submission_by_its_file_name(tmp_path):
     place(tmp_path, {"day1_ada.ipynb": NOTEBOOKS[1], "bob.ipynb": NOTEBOOKS[1]})
-    found = collect.collect([tmp_path / "day1_ada.ipynb", tmp_path / "bob.ipynb"])
-    assert told(found) == [("bob", "", None), ("day1_ada", "", 1)]
-    assert found[0].read() == NOTEBOOKS[1]
+    submissions = collect.collect([tmp_path / "day1_ada.ipynb", tmp_path / "bob.ipynb"])
+    assert summarize(submissions) == [("bob", "", None), ("day1_ada", "", 1)]
+    assert submissions[0].read() == NOTEBOOKS[1]
 
 
 def test_notebooks_of_one_name_named_one_by_one_are_told_apart_by_their_folders(tmp_path):
     place(tmp_path, {f"{who}/day1/work.ipynb": NOTEBOOKS[1] for who in ("ada", "bob")})
-    assert told(collect.collect(sorted(tmp_path.glob("*/*/*.ipynb")))) == [("ada", "", 1), ("bob", "", 1)]
+    assert summarize(collect.collect(sorted(tmp_path.glob("*/*/*.ipynb")))) == [("ada", "", 1), ("bob", "", 1)]
 
 
 @pytest.mark.parametrize("above", ["", "submitted/"])
@@ -102,9 +102,9 @@ def test_nbgraders_layout(tmp_path, above):
     }
     others = {f"{room}/ada/day1/x.ipynb": NOTEBOOKS[1] for room in ("source", "release", "autograded", "feedback")}
     place(tmp_path, {above + name: content for name, content in files.items()} | (others if above else {}))
-    found = collect.collect([tmp_path])
-    assert told(found) == [("ada", "", 1), ("ada", "", 2), ("bob", "", 1)]
-    assert [each.read() for each in found] == [NOTEBOOKS[1], NOTEBOOKS[2], NOTEBOOKS[1]]
+    submissions = collect.collect([tmp_path])
+    assert summarize(submissions) == [("ada", "", 1), ("ada", "", 2), ("bob", "", 1)]
+    assert [each.read() for each in submissions] == [NOTEBOOKS[1], NOTEBOOKS[2], NOTEBOOKS[1]]
 
 
 def test_the_newest_by_nbgraders_timestamp_counts(tmp_path):
@@ -118,23 +118,23 @@ def test_the_newest_by_nbgraders_timestamp_counts(tmp_path):
         },
     )
     at(tmp_path / "ada/day1_again/x.ipynb", 1)
-    found = collect.collect([tmp_path])
-    assert only(found).read() == NOTEBOOKS[1] + b" "
-    assert found.notes == ["ada: day1/x.ipynb is left out: what counts is day1_again/x.ipynb (day 1)"]
+    submissions = collect.collect([tmp_path])
+    assert only(submissions).read() == NOTEBOOKS[1] + b" "
+    assert submissions.notes == ["ada: day1/x.ipynb is left out: what counts is day1_again/x.ipynb (day 1)"]
 
 
 def test_a_flat_folder_names_students_by_files(tmp_path):
     names = ["ada.ipynb", "bob_day1_attention_by_hand.ipynb", "day1_cleo.ipynb", "day1_attention_by_hand_dan.ipynb"]
     place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]) | {"Zoë Ñandú.ipynb": NOTEBOOKS[1], "list.csv": b""})
-    found = collect.collect([tmp_path], day=1)
-    assert told(found) == [(name, "", 1) for name in ("ada", "bob", "cleo", "dan", "Zoë Ñandú")]
-    assert "list.csv" in only(found.notes)
+    submissions = collect.collect([tmp_path], day=1)
+    assert summarize(submissions) == [(name, "", 1) for name in ("ada", "bob", "cleo", "dan", "Zoë Ñandú")]
+    assert "list.csv" in only(submissions.notes)
     assert [each.day for each in collect.collect([tmp_path])] == [None, 1, 1, 1, None]
 
 
 def test_a_folder_of_ones_own_is_one_student_with_many_days(tmp_path):
     place(tmp_path / "ada", {TITLES[day]: NOTEBOOKS[day] for day in TITLES})
-    assert told(collect.collect([tmp_path / "ada"])) == [("ada", "", 1), ("ada", "", 2), ("ada", "", 3)]
+    assert summarize(collect.collect([tmp_path / "ada"])) == [("ada", "", 1), ("ada", "", 2), ("ada", "", 3)]
 
 
 def test_a_folder_for_each_day(tmp_path):
@@ -146,8 +146,8 @@ def test_a_folder_for_each_day(tmp_path):
             "day3.zip": zipped({"lovelaceada_12_99_work.ipynb": NOTEBOOKS[3]}),
         },
     )
-    found = collect.collect([tmp_path])
-    assert told(found) == [("ada", "", 1), ("Ada Lovelace", "77", 2), ("lovelaceada", "12", 3)]
+    submissions = collect.collect([tmp_path])
+    assert summarize(submissions) == [("ada", "", 1), ("Ada Lovelace", "77", 2), ("lovelaceada", "12", 3)]
 
 
 MOODLE = {
@@ -167,9 +167,9 @@ def test_moodles_download_keeps_names_and_numbers(tmp_path, form, packed):
         (tmp_path / "CS-Day 1-42.zip").write_bytes(zipped(files))
     else:
         place(tmp_path, files)
-    found = collect.collect([tmp_path / "CS-Day 1-42.zip" if packed else tmp_path])
-    assert told(found) == [(*who, 1) for who in people]
-    assert {each.read() for each in found} == {NOTEBOOKS[1]}
+    submissions = collect.collect([tmp_path / "CS-Day 1-42.zip" if packed else tmp_path])
+    assert summarize(submissions) == [(*who, 1) for who in people]
+    assert {each.read() for each in submissions} == {NOTEBOOKS[1]}
 
 
 def test_moodles_groups_and_hidden_names(tmp_path):
@@ -181,7 +181,7 @@ def test_moodles_groups_and_hidden_names(tmp_path):
             "Participant_9_assignsubmission_file_/day1.ipynb": NOTEBOOKS[1],
         },
     )
-    assert told(collect.collect([tmp_path])) == [
+    assert summarize(collect.collect([tmp_path])) == [
         ("Default group", "", 1),
         ("Participant (8)", "8", 1),
         ("Participant (9)", "9", 1),
@@ -192,8 +192,8 @@ def test_a_student_whom_moodle_numbers_anew_for_each_assignment_stays_one(tmp_pa
     for day, number in ((1, 70), (2, 91)):
         name = f"Ada Lovelace_{number}_assignsubmission_file_/work.ipynb"
         (tmp_path / f"day{day}.zip").write_bytes(zipped({name: NOTEBOOKS[day]}))
-    found = collect.collect(sorted(tmp_path.iterdir()))
-    assert [(each.student, each.lms_id) for each in found] == [("Ada Lovelace", "70"), ("Ada Lovelace", "91")]
+    submissions = collect.collect(sorted(tmp_path.iterdir()))
+    assert [(each.student, each.lms_id) for each in submissions] == [("Ada Lovelace", "70"), ("Ada Lovelace", "91")]
 
 
 def test_canvass_download_keeps_names_and_numbers(tmp_path):
@@ -207,16 +207,16 @@ def test_canvass_download_keeps_names_and_numbers(tmp_path):
             }
         )
     )
-    found = collect.collect([tmp_path / "submissions.zip"])
-    assert told(found) == [
+    submissions = collect.collect([tmp_path / "submissions.zip"])
+    assert summarize(submissions) == [
         ("anon_A1b2C", "", 1),
         ("boolegeorge", "12347", None),
         ("lovelaceada", "12345", 1),
         ("ñandúzoë", "12346", 2),
     ]
-    assert reason(found[1]) == "boolegeorge_12347_67893_essay.pdf: not a notebook"
-    assert found[2].name == "lovelaceada_12345_67890_day1_attention_by_hand-1.ipynb"
-    assert [each.student for each in found if each.late] == ["ñandúzoë"]
+    assert reason(submissions[1]) == "boolegeorge_12347_67893_essay.pdf: not a notebook"
+    assert submissions[2].name == "lovelaceada_12345_67890_day1_attention_by_hand-1.ipynb"
+    assert [each.student for each in submissions if each.late] == ["ñandúzoë"]
 
 
 def answered(day):
@@ -237,10 +237,10 @@ def test_an_untouched_notebook_in_a_zip_of_several_days_is_not_handed_in(tmp_pat
         moodle.write_bytes(zipped(files))
     else:
         place(moodle, files)
-    found = collect.collect([moodle])
-    assert told(found) == [("Ada", "7", 1), ("Bob", "8", None), ("Cleo", "9", 3), ("Dan", "5", 3)]
-    assert reason(found[1]) == "all.zip: nothing is answered in any of its notebooks"
-    assert "Ada: " in only(found.notes) and "x/day3.ipynb counts as not handed in" in only(found.notes)
+    submissions = collect.collect([moodle])
+    assert summarize(submissions) == [("Ada", "7", 1), ("Bob", "8", None), ("Cleo", "9", 3), ("Dan", "5", 3)]
+    assert reason(submissions[1]) == "all.zip: nothing is answered in any of its notebooks"
+    assert "Ada: " in only(submissions.notes) and "x/day3.ipynb counts as not handed in" in only(submissions.notes)
     assert [each.day for each in collect.collect([moodle], day=3)] == [3] * 4
 
 
@@ -256,18 +256,18 @@ def test_a_students_zip_with_several_days_is_opened(tmp_path, outer):
         (tmp_path / "moodle.zip").write_bytes(zipped({name: inner}))
     else:
         place(tmp_path / "moodle.zip", {name: inner})
-    found = collect.collect([tmp_path / "moodle.zip"])
-    assert told(found) == [("Ada Lovelace", "7", day) for day in TITLES]
-    assert [each.read() for each in found] == [answered(day) for day in TITLES]
-    assert found[0].name == TITLES[1]
-    assert "lessons" in only(found.notes)
+    submissions = collect.collect([tmp_path / "moodle.zip"])
+    assert summarize(submissions) == [("Ada Lovelace", "7", day) for day in TITLES]
+    assert [each.read() for each in submissions] == [answered(day) for day in TITLES]
+    assert submissions[0].name == TITLES[1]
+    assert "lessons" in only(submissions.notes)
 
 
 def test_the_zip_of_a_folder_is_as_the_folder(tmp_path):
     (tmp_path / "mine.zip").write_bytes(
         zipped({"mine/ada/day1/x.ipynb": NOTEBOOKS[1], "mine/bob/day1/x.ipynb": NOTEBOOKS[1]})
     )
-    assert told(collect.collect([tmp_path / "mine.zip"])) == [("ada", "", 1), ("bob", "", 1)]
+    assert summarize(collect.collect([tmp_path / "mine.zip"])) == [("ada", "", 1), ("bob", "", 1)]
 
 
 @pytest.mark.parametrize("how", ["utf-8 flag", "cp437", "utf-8 without its flag"])
@@ -279,8 +279,8 @@ def test_names_survive_however_the_zip_was_made(tmp_path, how):
     elif how == "utf-8 without its flag":
         data = zipped({"Zo-- M--ller" + name[10:]: NOTEBOOKS[1]}).replace(b"Zo-- M--ller", "Zoë Müller".encode())
     (tmp_path / "a.zip").write_bytes(data)
-    found = only(collect.collect([tmp_path / "a.zip"]))
-    assert (found.student, found.read()) == ("Zoë Müller", NOTEBOOKS[1])
+    submission = only(collect.collect([tmp_path / "a.zip"]))
+    assert (submission.student, submission.read()) == ("Zoë Müller", NOTEBOOKS[1])
 
 
 def test_what_systems_and_graders_leave_is_passed_over(tmp_path):
@@ -293,7 +293,7 @@ def test_what_systems_and_graders_leave_is_passed_over(tmp_path):
         "ada/feedback/x",
     ]
     place(tmp_path, {f"{name}.ipynb": b"" for name in rubbish} | {"ada/day1.ipynb": NOTEBOOKS[1]})
-    assert told(collect.collect([tmp_path])) == [("ada", "", 1)]
+    assert summarize(collect.collect([tmp_path])) == [("ada", "", 1)]
 
 
 @pytest.mark.parametrize(
@@ -318,9 +318,9 @@ def test_the_day_in_a_name(name, day):
 
 def test_of_resubmissions_the_newest_counts_and_a_note_says_so(tmp_path):
     files = {"ada_1_20_day1.ipynb": NOTEBOOKS[1] + b" ", "ada_1_3_day1-1.ipynb": NOTEBOOKS[1]}
-    found = collect.collect([place(tmp_path, files)])
-    assert only(found).read() == NOTEBOOKS[1] + b" "
-    assert "ada_1_3_day1-1.ipynb is left out" in only(found.notes)
+    submissions = collect.collect([place(tmp_path, files)])
+    assert only(submissions).read() == NOTEBOOKS[1] + b" "
+    assert "ada_1_3_day1-1.ipynb is left out" in only(submissions.notes)
 
 
 @pytest.mark.parametrize("newest", ["a", "b"])
@@ -348,23 +348,23 @@ def test_a_newer_notebook_without_the_days_exercises_does_not_count(tmp_path):
 
 def test_days_that_no_name_tells_are_read_from_the_cells(tmp_path):
     place(tmp_path, {"ada/one.ipynb": NOTEBOOKS[2], "ada/two.ipynb": NOTEBOOKS[1], "ada/shopping.ipynb": b"{}"})
-    found = collect.collect([tmp_path])
-    assert [(each.day, each.name) for each in found] == [(1, "two.ipynb"), (2, "one.ipynb")]
+    submissions = collect.collect([tmp_path])
+    assert [(each.day, each.name) for each in submissions] == [(1, "two.ipynb"), (2, "one.ipynb")]
 
 
 def test_where_folder_and_name_disagree_the_cells_decide(tmp_path):
     place(tmp_path, {"ada/day1/day2.ipynb": NOTEBOOKS[1], "bob/day1/day2.ipynb": NOTEBOOKS[2]})
-    assert told(collect.collect([tmp_path])) == [("ada", "", 1), ("bob", "", 2)]
+    assert summarize(collect.collect([tmp_path])) == [("ada", "", 1), ("bob", "", 2)]
 
 
 def test_with_a_day_given_the_notebooks_of_other_days_are_left_out(tmp_path):
     place(tmp_path, {"ada/day1.ipynb": NOTEBOOKS[1], "ada/day2.ipynb": NOTEBOOKS[2], "bob/day2.ipynb": NOTEBOOKS[1]})
-    found = collect.collect([tmp_path], day=1)
-    assert [(each.student, each.day, each.name) for each in found] == [
+    submissions = collect.collect([tmp_path], day=1)
+    assert [(each.student, each.day, each.name) for each in submissions] == [
         ("ada", 1, "day1.ipynb"),
         ("bob", 1, "day2.ipynb"),
     ]
-    assert len(found.notes) == 1
+    assert len(submissions.notes) == 1
 
 
 def test_a_day_that_the_course_does_not_have_is_looked_for_in_the_cells(tmp_path):
@@ -385,16 +385,16 @@ def test_what_cannot_be_read_counts_only_where_nothing_else_does(tmp_path):
             "cleo/day1.txt": b"",
         },
     )
-    found = collect.collect([tmp_path])
-    assert [each.problem == "" for each in found] == [True, False, False]
-    assert "day1.zip" in only(found.notes)
-    assert ("broken" in reason(found[1]), "day1.txt" in reason(found[2])) == (True, True)
+    submissions = collect.collect([tmp_path])
+    assert [each.problem == "" for each in submissions] == [True, False, False]
+    assert "day1.zip" in only(submissions.notes)
+    assert ("broken" in reason(submissions[1]), "day1.txt" in reason(submissions[2])) == (True, True)
 
 
 def test_students_of_one_name_stay_two(tmp_path):
     names = [f"Ada Lovelace_{number}_assignsubmission_file_/day1.ipynb" for number in (1, 2)]
-    found = collect.collect([place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]))])
-    assert [each.student for each in found] == ["Ada Lovelace (1)", "Ada Lovelace (2)"]
+    submissions = collect.collect([place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]))])
+    assert [each.student for each in submissions] == ["Ada Lovelace (1)", "Ada Lovelace (2)"]
 
 
 def moodle_zips(folder, *downloads):
@@ -419,30 +419,32 @@ SHARED = {
 @pytest.mark.parametrize("kind", SHARED)
 def test_a_name_that_may_be_two_students_is_told_and_its_days_are_not_joined(tmp_path, kind):
     downloads, doubtful = SHARED[kind]
-    found = moodle_zips(tmp_path, *downloads)
-    annas = [each for each in found if each.student.startswith("Anna")]
+    submissions = moodle_zips(tmp_path, *downloads)
+    annas = [each for each in submissions if each.student.startswith("Anna")]
     numbers = {number for _, *own in downloads for number in own}
     assert {each.shared for each in annas} == {"Anna" if doubtful else ""}
-    assert any("WARNING: Anna may be several students" in note for note in found.notes) == doubtful
+    assert any("WARNING: Anna may be several students" in note for note in submissions.notes) == doubtful
     assert len({each.student for each in annas}) == (len(numbers) if doubtful or len(downloads) == 1 else 1)
-    assert {(each.student, each.shared) for each in found} - {(e.student, e.shared) for e in annas} == {("Ben", "")}
+    assert {(each.student, each.shared) for each in submissions} - {(e.student, e.shared) for e in annas} == {
+        ("Ben", "")
+    }
 
 
 def test_a_run_says_at_its_end_what_is_of_an_earlier_one(tmp_path):
     files = {"Ada_7_assignsubmission_file_/day1.ipynb": b"", "Bob_8_assignsubmission_file_/day1.ipynb": b""}
     (tmp_path / "a.zip").write_bytes(zipped(files))
     place(tmp_path / "out", {"feedback/Cleo/day1.html": b"old"})
-    _, _, said = course("grade", tmp_path / "a.zip", "--out", tmp_path / "out")
-    assert "what an earlier run wrote" in said and said.endswith("(1 in all): feedback/Cleo/day1.html\n")
+    _, _, complaint = course("grade", tmp_path / "a.zip", "--out", tmp_path / "out")
+    assert "what an earlier run wrote" in complaint and complaint.endswith("(1 in all): feedback/Cleo/day1.html\n")
 
 
 def test_students_whose_folders_would_be_one_on_some_system_stay_two(tmp_path):
     (tmp_path / "a.zip").write_bytes(
         zipped({f"{name}/day1.ipynb": NOTEBOOKS[1] for name in ("AdA", "ADA", "bob\u200b", "bob")})
     )
-    found = collect.collect([tmp_path / "a.zip"])
-    assert [each.student for each in found] == ["ADA", "AdA #2", "bob", "bob #2"]
-    assert len({safe_name(each.student).casefold() for each in found}) == 4
+    submissions = collect.collect([tmp_path / "a.zip"])
+    assert [each.student for each in submissions] == ["ADA", "AdA #2", "bob", "bob #2"]
+    assert len({safe_name(each.student).casefold() for each in submissions}) == 4
 
 
 @pytest.mark.parametrize(
@@ -451,9 +453,9 @@ def test_students_whose_folders_would_be_one_on_some_system_stay_two(tmp_path):
     ids=["a name that ends in a number", "two names with one number"],
 )
 def test_nobody_hands_in_under_anothers_number(tmp_path, names):
-    found = collect.collect([place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]))])
-    assert {(each.lms_id, each.back) for each in found} == {("", "")}
-    assert len(found) == len(names)
+    submissions = collect.collect([place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]))])
+    assert {(each.lms_id, each.back) for each in submissions} == {("", "")}
+    assert len(submissions) == len(names)
 
 
 def test_the_order_is_by_student_and_day_whatever_the_order_of_files(tmp_path):
@@ -461,7 +463,7 @@ def test_the_order_is_by_student_and_day_whatever_the_order_of_files(tmp_path):
     for number in range(5):
         random.Random(number).shuffle(names)
         (tmp_path / f"{number}.zip").write_bytes(zipped({name: NOTEBOOKS[int(name[-7])] for name in names}))
-    orders = [told(collect.collect([tmp_path / f"{number}.zip"])) for number in range(5)]
+    orders = [summarize(collect.collect([tmp_path / f"{number}.zip"])) for number in range(5)]
     assert orders[0] == [(who, "", day) for who in ("Ada", "bob", "cleo") for day in (1, 2)]
     assert orders.count(orders[0]) == 5
 
@@ -528,7 +530,8 @@ def hostile(kind):
 @pytest.mark.parametrize("form", ["in a folder", "in a zip", "named"])
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_zip_is_one_unreadable_submission_and_touches_no_other(tmp_path, monkeypatch, kind, form):
-    data, said = hostile(kind), HOSTILE[kind][1]
+    data = hostile(kind)
+    problem = HOSTILE[kind][1]
     room = tmp_path / "room"
     files = {"Eve_6_assignsubmission_file_/work.zip": data, "Ada_7_assignsubmission_file_/day1.ipynb": NOTEBOOKS[1]}
     if form == "in a folder":
@@ -541,13 +544,14 @@ def test_a_hostile_zip_is_one_unreadable_submission_and_touches_no_other(tmp_pat
     before = sorted(tmp_path.rglob("*"))
     ada, eve = collect.collect(paths)
     assert (ada.student, ada.read(), eve.student, eve.lms_id) == ("Ada", NOTEBOOKS[1], "Eve", "6")
-    assert said in reason(eve)
+    assert problem in reason(eve)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("kind", ["slip", "absolute", "backslash", "twice", "encrypted", "link", "large", "bomb"])
 def test_a_hostile_member_of_a_class_is_one_students(tmp_path, kind):
-    bad, said = hostile(kind), HOSTILE[kind][1]
+    bad = hostile(kind)
+    problem = HOSTILE[kind][1]
     with zipfile.ZipFile(io.BytesIO(bad)) as made:
         inner = made.infolist()[0]
     folder = "Eve_6_assignsubmission_file_"
@@ -558,7 +562,8 @@ def test_a_hostile_member_of_a_class_is_one_students(tmp_path, kind):
     }
     name = names.get(kind, f"{folder}/day1.ipynb")
     info = zipfile.ZipInfo(name)
-    info.external_attr, info.compress_type = inner.external_attr, zipfile.ZIP_DEFLATED
+    info.external_attr = inner.external_attr
+    info.compress_type = zipfile.ZIP_DEFLATED
     content = bytes(inner.file_size) if kind in ("large", "bomb") else NOTEBOOKS[1]
     pairs = [(info, content)] * (2 if kind == "twice" else 1)
     data = zipped(pairs if kind == "twice" else dict(pairs))
@@ -570,7 +575,7 @@ def test_a_hostile_member_of_a_class_is_one_students(tmp_path, kind):
     (tmp_path / "moodle.zip").write_bytes(data.getvalue())
     ada, eve = collect.collect([tmp_path / "moodle.zip"])
     assert (ada.student, ada.read(), eve.student) == ("Ada", NOTEBOOKS[1], "Eve")
-    assert said in reason(eve)
+    assert problem in reason(eve)
 
 
 def test_a_list_of_too_many_members_is_not_read(tmp_path):
@@ -583,18 +588,18 @@ def test_a_list_of_too_many_members_is_not_read(tmp_path):
 def test_a_whole_class_among_the_students_is_not_taken_for_one(tmp_path):
     names = [f"{who}_{number}_assignsubmission_file_/day1.ipynb" for who, number in (("Ada", 1), ("Bob", 2))]
     place(tmp_path, {"CS-Day 1-42.zip": zipped(dict.fromkeys(names, NOTEBOOKS[1])), "cleo/day1.ipynb": NOTEBOOKS[1]})
-    found = collect.collect([tmp_path])
-    assert [(each.student, bool(each.problem)) for each in found] == [("cleo", False), ("CS", True)]
-    assert "several students" in reason(found[1])
+    submissions = collect.collect([tmp_path])
+    assert [(each.student, bool(each.problem)) for each in submissions] == [("cleo", False), ("CS", True)]
+    assert "several students" in reason(submissions[1])
 
 
 def test_endless_folders_are_one_unreadable_submission(tmp_path):
     place(tmp_path, {"ada/day1.ipynb": NOTEBOOKS[1], "bob/" + "a/" * 25 + "day1.ipynb": NOTEBOOKS[1]})
     for number in range(2001):
         (tmp_path / "cleo" / str(number % 50) / str(number)).mkdir(parents=True)
-    found = collect.collect([tmp_path])
-    assert [bool(each.problem) for each in found] == [False, True, True]
-    assert ("folders deep" in reason(found[1]), "2000 files" in reason(found[2])) == (True, True)
+    submissions = collect.collect([tmp_path])
+    assert [bool(each.problem) for each in submissions] == [False, True, True]
+    assert ("folders deep" in reason(submissions[1]), "2000 files" in reason(submissions[2])) == (True, True)
 
 
 def test_no_damage_to_a_zip_raises_anything_but_unreadable():
@@ -621,16 +626,16 @@ def test_links_in_a_class_are_not_followed_and_links_of_the_teacher_are(tmp_path
     (room / "dan.ipynb").symlink_to(secret / "day1.ipynb")
     (tmp_path / "link").symlink_to(room)
     (tmp_path / "one.ipynb").symlink_to(secret / "day1.ipynb")
-    found = collect.collect([tmp_path / "link", tmp_path / "one.ipynb"])
-    assert [(each.student, bool(each.problem)) for each in found] == [
+    submissions = collect.collect([tmp_path / "link", tmp_path / "one.ipynb"])
+    assert [(each.student, bool(each.problem)) for each in submissions] == [
         ("ada", False),
         ("bob", True),
         ("cleo", True),
         ("dan", True),
         ("one", False),
     ]
-    assert all("symbolic link" in reason(each) for each in found[1:4])
-    assert found[4].read() == NOTEBOOKS[1]
+    assert all("symbolic link" in reason(each) for each in submissions[1:4])
+    assert submissions[4].read() == NOTEBOOKS[1]
 
 
 def test_pipes_and_folders_called_notebooks_and_folders_that_cannot_be_listed(tmp_path):
@@ -639,9 +644,9 @@ def test_pipes_and_folders_called_notebooks_and_folders_that_cannot_be_listed(tm
     os.mkfifo(tmp_path / "ada.zip")
     (tmp_path / "bob.ipynb").mkdir()
     (tmp_path / "cleo").mkdir()
-    found = collect.collect([tmp_path])
-    assert {each.student for each in found} == {"ada", "bob.ipynb", "cleo"}
-    assert all(each.problem for each in found)
+    submissions = collect.collect([tmp_path])
+    assert {each.student for each in submissions} == {"ada", "bob.ipynb", "cleo"}
+    assert all(each.problem for each in submissions)
 
 
 def test_a_file_that_is_not_there_is_unreadable(tmp_path):
@@ -652,9 +657,9 @@ def test_a_file_that_is_not_there_is_unreadable(tmp_path):
 def test_names_that_no_terminal_should_see_become_names_that_can_be_shown(tmp_path):
     for name in (b"\xff\xfe", b"\x1b[31m\n", b"<b>=cmd()"):
         place(tmp_path, {os.fsdecode(name) + "/day1.ipynb": NOTEBOOKS[1]})
-    found = collect.collect([tmp_path])
-    assert [each.student for each in found] == ["<b>=cmd()", "[31m", "unnamed"]
-    assert all(each.student.isprintable() and each.read() == NOTEBOOKS[1] for each in found)
+    submissions = collect.collect([tmp_path])
+    assert [each.student for each in submissions] == ["<b>=cmd()", "[31m", "unnamed"]
+    assert all(each.student.isprintable() and each.read() == NOTEBOOKS[1] for each in submissions)
 
 
 HARD_NAMES = [
@@ -706,10 +711,11 @@ def test_the_number_of_the_lms_goes_into_the_grade_and_only_where_there_is_one(t
 
 def test_a_submission_holds_no_content(tmp_path):
     place(tmp_path, {f"student{number}/day1.ipynb": b"x" * 1000 for number in range(300)})
-    found = collect.collect([tmp_path])
-    assert len(found) == 300
+    submissions = collect.collect([tmp_path])
+    assert len(submissions) == 300
     assert all(
-        isinstance(each, Submission) and not any(isinstance(v, bytes) for v in vars(each).values()) for each in found
+        isinstance(each, Submission) and not any(isinstance(v, bytes) for v in vars(each).values())
+        for each in submissions
     )
 
 
@@ -730,6 +736,9 @@ def test_no_python_is_read_to_find_the_day_and_each_student_is_told(tmp_path, mo
     names = "score_33 = weights_3 = order_output = delayed_output = 1\n"
     book = nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(names)])).encode()
     place(tmp_path, {f"class/{who}/{name}.ipynb": book for who in ("ada", "bob") for name in "xy"})
-    seen = []
-    assert told(collect.collect([tmp_path / "class"], on_student=seen.append)) == [("ada", "", 1), ("bob", "", 1)]
-    assert seen == ["ada", "bob"]
+    students = []
+    assert summarize(collect.collect([tmp_path / "class"], on_student=students.append)) == [
+        ("ada", "", 1),
+        ("bob", "", 1),
+    ]
+    assert students == ["ada", "bob"]

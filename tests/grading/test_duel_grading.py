@@ -33,8 +33,8 @@ ALONE = "tests of implementations graded that print, are not written or are all 
 
 
 def graded(folder, sources, day=1, settings=None):
-    found = grade_notebook(in_answers(sources, day)(folder), settings=settings)
-    return {each.id: each for each in found.exercises}
+    grade = grade_notebook(in_answers(sources, day)(folder), settings=settings)
+    return {each.id: each for each in grade.exercises}
 
 
 def test_it_may_use_an_earlier_answer_and_its_points_have_two_decimals_as_platforms_show_them(tmp_path):
@@ -83,8 +83,8 @@ def test_the_courses_own_test_gets_all_points_where_nothing_else_is_written(tmp_
     for cell in notebook["cells"]:
         if cell["metadata"].get("nbgrader", {}).get("solution") and grade_id(cell) != DUEL:
             cell["source"] = "raise NotImplementedError"
-    found = grade_notebook(save(notebook, tmp_path / "day1_ada.ipynb"))
-    assert json.loads(json.dumps(found.as_record()))["score"] == 4
+    grade = grade_notebook(save(notebook, tmp_path / "day1_ada.ipynb"))
+    assert json.loads(json.dumps(grade.as_record()))["score"] == 4
 
 
 MANY_CALLS = """

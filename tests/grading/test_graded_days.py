@@ -44,21 +44,23 @@ def test_the_solutions_score_full_marks_and_are_left_as_they_were(day):
 def test_each_slip_costs_its_own_points_and_no_others(day, parity, tmp_path):
     """Every second exercise has a slip, the others right answers of another style, where there are some. The test of
     implementations is left out: `test_duel_grading.py` has its slips, and some take as long as all others together."""
-    exercises, styles = all_exercises(day), {}
+    exercises = all_exercises(day)
+    styles = {}
     slips = {DUEL: ""} if DUEL in exercises else {}
     for place, grade_id in enumerate(exercises):
         if grade_id == DUEL:
             continue
-        slip, by_hand = place % 2 == parity, find_ladder(day, grade_id).by_hand
+        slip = place % 2 == parity
+        by_hand = find_ladder(day, grade_id).by_hand
         if slip and by_hand:
             slips[grade_id] = "\n".join(f"{name} = -1.0" for name in find_ladder(day, grade_id).names)
-        elif not by_hand and (found := list(sources(WRONG if slip else RIGHT, day, grade_id))):
-            (slips if slip else styles)[grade_id] = found[0 if slip else -1]
+        elif not by_hand and (variants := list(sources(WRONG if slip else RIGHT, day, grade_id))):
+            (slips if slip else styles)[grade_id] = variants[0 if slip else -1]
     assert len(slips) >= len(exercises) // 2 - 1
     result = graded(day, tmp_path, styles | slips)
-    told = {each.id: each.message for each in result.exercises if each.status != "passed"}
-    assert {grade_id: message for grade_id, message in told.items() if grade_id not in slips} == {}
-    assert told.keys() == slips.keys()
+    messages = {each.id: each.message for each in result.exercises if each.status != "passed"}
+    assert {grade_id: message for grade_id, message in messages.items() if grade_id not in slips} == {}
+    assert messages.keys() == slips.keys()
     assert result.score == sum(exercise.points for grade_id, exercise in exercises.items() if grade_id not in slips)
 
 

@@ -16,7 +16,7 @@ from hostile.entries import CHECKS
 from in_process import course
 from typer.testing import CliRunner
 
-from course_utils.answer_key.key import COURSE, Question, given_cells, reference_answers
+from course_utils.answer_key.key import COURSE, Question, provided_cells, reference_answers
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.cli import app
@@ -106,8 +106,10 @@ def test_of_two_entries_by_hand_each_earns_its_share(slips):
 
 
 def test_a_helper_that_no_cell_defines_is_explained(slips):
-    said = result(slips, "scores").message
-    assert "name 'my_dots' is not defined" in said and said.endswith("No cell of the notebook defines it by that name.")
+    message = result(slips, "scores").message
+    assert "name 'my_dots' is not defined" in message and message.endswith(
+        "No cell of the notebook defines it by that name."
+    )
 
 
 def test_memory_that_grows_step_by_step_ends_at_the_limit(slips):
@@ -144,22 +146,23 @@ def test_what_cannot_run_is_told_as_it_was_raised_and_what_uses_it_is_lent_a_rig
         "attention_batched": "def attention_batched(q, k, v):\n    a = 1\n      return a",
         "find_the_bug": "def broken_attention(q, k, v):\n    return attention_batched(q, k, v)",
     }
-    told = {
+    messages = {
         "softmax_row": "ZeroDivisionError: division by zero",
         "scores": "SyntaxError: expected ':' (line 1)",
         "attention_batched": "IndentationError: unexpected indent (line 3)",
     }
     graded = grade_notebook(submission(tmp_path, answers))
     assert outcome(graded) == dict.fromkeys(answers, "error")
-    assert {name: result(graded, name).message for name in told} == {
-        name: f"The answer cell raised {said}" for name, said in told.items()
+    assert {name: result(graded, name).message for name in messages} == {
+        name: f"The answer cell raised {message}" for name, message in messages.items()
     }
-    kinds = [result(graded, name).misconception for name in told]
-    assert kinds == [f"raises {told['softmax_row']}", None, None]  # what is no Python is no slip with a name
+    kinds = [result(graded, name).misconception for name in messages]
+    assert kinds == [f"raises {messages['softmax_row']}", None, None]  # what is no Python is no slip with a name
 
 
 def test_what_builds_on_a_failed_answer_shares_one_kernel_and_the_rest_goes_on_in_its_own(tmp_path, monkeypatch):
-    launch, launched = plugin.GradedNotebook.launch, []
+    launch = plugin.GradedNotebook.launch
+    launched = []
     monkeypatch.setattr(plugin.GradedNotebook, "launch", lambda book: launched.append(1) or launch(book))
     graded = grade_notebook(submission(tmp_path, {"softmax_row": EVEN}))
     assert outcome(graded) == {"softmax_row": "failed"}  # attention_lists and soft_lookup were lent one
@@ -178,13 +181,14 @@ def test_an_answer_that_fails_beside_a_lent_one_leaves_nothing_behind(tmp_path):
 def test_answers_are_found_by_name_where_the_ids_were_lost(tmp_path):
     def lose_ids(notebook):
         for number, cell in enumerate(notebook.cells):
-            cell.metadata, cell["id"] = {}, f"cell-{number}"
+            cell.metadata = {}
+            cell["id"] = f"cell-{number}"
 
-    found = [
+    statuses = [
         read_answers(submission(tmp_path, change=change).read_bytes(), "x.ipynb", COURSE.questions(1))
         for change in (None, lose_ids)
     ]
-    assert found[0] == found[1] and found[0].keys() == {question.grade_id for question in COURSE.questions(1)}
+    assert statuses[0] == statuses[1] and statuses[0].keys() == {question.grade_id for question in COURSE.questions(1)}
 
 
 def test_of_a_half_done_notebook_what_is_done_counts_and_of_an_answer_given_twice_the_last(tmp_path):
@@ -293,13 +297,13 @@ HOSTILE = {
 
 def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel, "LOST_SECONDS", 0.3)  # spent on each flood, and decides over messages only
-    heard = []
+    reported = []
     graded = grade_notebook(
-        submission(tmp_path, {i: s for i, (s, _) in HOSTILE.items()}), settings=QUICK, on_result=heard.append
+        submission(tmp_path, {i: s for i, (s, _) in HOSTILE.items()}), settings=QUICK, on_result=reported.append
     )
     assert outcome(graded) == {grade_id: status for grade_id, (_, status) in HOSTILE.items()}
     assert all(each.message for each in graded.exercises if each.status != "passed")
-    assert [each.id for each in heard] == [question.grade_id for question in COURSE.questions(1)]
+    assert [each.id for each in reported] == [question.grade_id for question in COURSE.questions(1)]
 
 
 ERRORS = {
@@ -346,10 +350,10 @@ WHERE = {
 
 @pytest.mark.parametrize("where", WHERE)
 def test_an_endless_loop_is_named_by_its_line_unless_it_cannot_be_interrupted(tmp_path, where):
-    answer, said = WHERE[where]
+    answer, message = WHERE[where]
     graded = grade_notebook(submission(tmp_path, {"softmax_row": answer}), settings=QUICK)
     (stopped,) = (each for each in graded.exercises if each.id == "softmax_row")
-    assert (stopped.status, stopped.message) == ("timeout", f"The cell worked for more than 0.8 s.{said}")
+    assert (stopped.status, stopped.message) == ("timeout", f"The cell worked for more than 0.8 s.{message}")
 
 
 DRIP = "def drip():\n    while True:\n        print('.', flush=True)\n        time.sleep(0.3)\n"
@@ -397,7 +401,7 @@ def test_a_kernel_that_does_not_start_is_said_to_be_nobodys_fault(tmp_path):
 
 def test_a_given_cell_that_fails_is_said_to_be_nobodys_fault(tmp_path, monkeypatch):
     official = nbformat.from_dict(json.loads(json.dumps(COURSE.notebook(1))))
-    given_cells(official)[0].source = "raise OSError('no torch here')"
+    provided_cells(official)[0].source = "raise OSError('no torch here')"
     path = submission(tmp_path)
     monkeypatch.setattr("course_utils.answer_key.key.AnswerKey.notebook", lambda self, day: official)
     graded = grade_notebook(path)
@@ -480,8 +484,8 @@ def test_a_lesson_in_place_of_the_exercises_is_named_as_such(tmp_path, lesson, n
     path = tmp_path / (name or lesson.name)
     path.write_bytes(lesson.read_bytes())
     graded = grade_notebook(path)
-    said = "this is the lesson; hand in the notebook of the same name from exercises/"
-    assert (graded.status, graded.message) == ("unreadable", f"{path.name}: {said}")
+    message = "this is the lesson; hand in the notebook of the same name from exercises/"
+    assert (graded.status, graded.message) == ("unreadable", f"{path.name}: {message}")
     page = " ".join(feedback_page(graded, COURSE).split())
     assert "Open your notebook from the folder <code>exercises/</code>" in page
 
@@ -537,16 +541,16 @@ def test_odd_cells_among_good_ones_are_passed_over(tmp_path):
 def test_the_command_grades_and_reports_and_too_few_points_give_status_1(tmp_path):
     nbformat.write(unfilled(), tmp_path / "day1_ada.ipynb")
     arguments = ["grade", "day1_ada.ipynb", "--out", "grades", "--cold"]
-    code, said, _ = course(*arguments, cwd=tmp_path)
-    assert (code, f"0 of {FULL} points" in said) == (0, True)
+    code, output, _ = course(*arguments, cwd=tmp_path)
+    assert (code, f"0 of {FULL} points" in output) == (0, True)
     (graded,) = json.loads((tmp_path / "grades" / "grades.json").read_text())["submissions"]
     assert (graded["student"], graded["score"]) == ("day1_ada", 0)
-    code, _, said = course(*arguments, "--fail-under", "1", cwd=tmp_path)
-    assert (code, said) == (1, f"course: 0 of {FULL} points, below 1 %\n")
+    code, _, complaint = course(*arguments, "--fail-under", "1", cwd=tmp_path)
+    assert (code, complaint) == (1, f"course: 0 of {FULL} points, below 1 %\n")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nope.ipynb"], "no such file"),
         (["day1_x.ipynb", "--day", "2", "--cold"], "the exercises of another day"),
@@ -565,12 +569,12 @@ def test_the_command_grades_and_reports_and_too_few_points_give_status_1(tmp_pat
         (["day1_x.ipynb", "--out", "o", "--gradebook", "nope.csv"], "nope.csv: no such file"),
     ],
 )
-def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, said):
+def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, message):
     nbformat.write(unfilled(), tmp_path / "day1_x.ipynb")
     (tmp_path / "notes.md").write_text("# Notes")
     code, _, complaint = course("grade", *arguments, cwd=tmp_path)
     assert code == 2
-    assert said in complaint
+    assert message in complaint
     assert complaint.count("\n") == 1, complaint
 
 
@@ -582,7 +586,7 @@ def test_a_file_that_is_no_notebook_is_refused_before_the_grader_is_loaded(tmp_p
 
 @pytest.mark.parametrize("start", ["warm", "cold"])
 def test_confinement_that_is_asked_for_and_cannot_be_had_is_an_error(tmp_path, monkeypatch, start):
-    monkeypatch.setattr(confinement, "_lacking", lambda level: "bubblewrap is not installed")
+    monkeypatch.setattr(confinement, "_find_obstacle", lambda level: "bubblewrap is not installed")
     path = submission(tmp_path, {})
     arguments = ["grade", str(path), "--require-confinement", *(["--cold"] if start == "cold" else [])]
     ended = CliRunner().invoke(app, arguments)

@@ -7,11 +7,11 @@ from hostile.corpus import (
     CORPUS,
     THEMES,
     harmed,
-    left_lying,
-    left_running,
     listener,
     owners,
     record_of,
+    remaining_files,
+    remaining_processes,
     verdicts,
     write_corpus,
 )
@@ -47,8 +47,8 @@ WHOLE = pytest.mark.thorough("the whole hostile corpus graded in classes")
 
 @pytest.fixture(scope="module")
 def call():
-    with listener() as (port, heard):
-        yield port, heard
+    with listener() as (port, received):
+        yield port, received
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,8 +71,9 @@ def scratch(tmp_path_factory):
 def test_in_a_class_each_gets_what_it_deserves_changes_no_honest_grade_and_leaves_nothing(
     names, tmp_path, call, scratch
 ):
-    port, heard = call
-    ada, zoe = in_answers({})(tmp_path), tmp_path / "day1_zoe.ipynb"
+    port, received = call
+    ada = in_answers({})(tmp_path)
+    zoe = tmp_path / "day1_zoe.ipynb"
     zoe.write_bytes(ada.read_bytes() + b"\n")  # the same file would not be graded again
     written = write_corpus(tmp_path / "class", names, port)
     submissions = [Submission("ada", ada, 1), *written.values(), Submission("zoe", zoe, 1)]
@@ -81,8 +82,8 @@ def test_in_a_class_each_gets_what_it_deserves_changes_no_honest_grade_and_leave
     assert {name: (verdicts(record), record["score"]) for name, record in records.items()} == {
         name: (CORPUS[name].deserves, CORPUS[name].score) for name in names
     }
-    told = {name: [text for text in CORPUS[name].untold if text in json.dumps(records[name])] for name in names}
-    assert {name: texts for name, texts in told.items() if texts} == {}
+    leaks = {name: [text for text in CORPUS[name].withheld if text in json.dumps(records[name])] for name in names}
+    assert {name: texts for name, texts in leaks.items() if texts} == {}
     listed = {
         name: [each["id"] for each in records[name]["exercises"] if each.get("review")]
         for name in names
@@ -90,10 +91,10 @@ def test_in_a_class_each_gets_what_it_deserves_changes_no_honest_grade_and_leave
     }
     assert listed == {name: [*CORPUS[name].listed] for name in listed}
     assert [graded[0].score, graded[-1].score] == [27, 27]
-    assert owners(left_running()) == []
-    assert owners(left_lying(scratch, tmp_path / "class", *(tmp_path / "class").iterdir())) == []
+    assert owners(remaining_processes()) == []
+    assert owners(remaining_files(scratch, tmp_path / "class", *(tmp_path / "class").iterdir())) == []
     assert owners(harmed(tmp_path / "class")) == []
-    assert owners(heard) == []
+    assert owners(received) == []
 
 
 def test_the_corpus_is_as_large_as_it_should_be():

@@ -23,7 +23,8 @@ WANTED = [
 def checked(notebook):
     """What each check of a notebook said, first sentence first, when its cells are run from top to bottom."""
     InteractiveShell.clear_instance()
-    shell, said = InteractiveShell.instance(), {}
+    shell = InteractiveShell.instance()
+    statuses = {}
     shell.enable_gui = lambda gui=None: None  # what a kernel has, and %matplotlib needs
     with contextlib.ExitStack() as stack:
         stack.callback(InteractiveShell.clear_instance)
@@ -31,12 +32,15 @@ def checked(notebook):
         for cell in notebook.cells:
             if cell.cell_type != "code":
                 continue
-            nbgrader, source = cell.metadata.get("nbgrader", {}), cell.source.partition("\n### BEGIN HIDDEN")[0]
+            nbgrader = cell.metadata.get("nbgrader", {})
+            source = cell.source.partition("\n### BEGIN HIDDEN")[0]
             with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
                 result = shell.run_cell(source, store_history=True, cell_id=cell.get("id"))
             if nbgrader.get("grade"):
-                said[nbgrader["grade_id"].removeprefix("check_")] = str(result.error_in_exec or "") or out.getvalue()
-    return said
+                statuses[nbgrader["grade_id"].removeprefix("check_")] = (
+                    str(result.error_in_exec or "") or out.getvalue()
+                )
+    return statuses
 
 
 def passes(text):
@@ -49,13 +53,15 @@ def test_what_a_check_calls_passed_the_grader_passes(case, tmp_path):
     path = tmp_path / f"day{case.day}_ada.ipynb"
     nbformat.write(notebook, path)
     graded = {each.id: each for each in grade_notebook(path).exercises}
-    said = checked(notebook)
-    assert {name for name in case.unsolved if passes(said[name]) or graded[name].status == "passed"} == set()
-    others = said.keys() - case.refused.keys() - set(case.unsolved)
-    assert {name: said[name] for name in others if not passes(said[name])} == {}
-    assert {name: each.message for name, each in graded.items() if passes(said[name]) and each.status != "passed"} == {}
+    statuses = checked(notebook)
+    assert {name for name in case.unsolved if passes(statuses[name]) or graded[name].status == "passed"} == set()
+    others = statuses.keys() - case.refused.keys() - set(case.unsolved)
+    assert {name: statuses[name] for name in others if not passes(statuses[name])} == {}
+    assert {
+        name: each.message for name, each in graded.items() if passes(statuses[name]) and each.status != "passed"
+    } == {}
     for name, why in case.refused.items():
-        advice = said[name].split("\n\n")[1]
+        advice = statuses[name].split("\n\n")[1]
         assert advice.startswith("Right here, but it would not count when graded:") and why in advice.replace("\n", " ")
 
 
@@ -74,11 +80,12 @@ def test_a_cell_that_is_too_long_is_said_to_be_that(tmp_path):
     cell.source = "#" * LARGEST_CELL + "\n" + cell.source
     notebook.cells.append(nbformat.v4.new_code_cell("def scores(Q, K):\n    raise NotImplementedError"))
     nbformat.write(notebook, tmp_path / "day1_ada.ipynb")
-    found = {each.id: each for each in grade_notebook(tmp_path / "day1_ada.ipynb").exercises}
+    results = {each.id: each for each in grade_notebook(tmp_path / "day1_ada.ipynb").exercises}
     assert (
-        found["softmax_row"].message == f"Not read: its cell has {len(cell.source):,} characters, and 100,000 are read."
+        results["softmax_row"].message
+        == f"Not read: its cell has {len(cell.source):,} characters, and 100,000 are read."
     )
-    assert (found["softmax_row"].status, found["scores"].message) == ("missing", "Not answered.")
+    assert (results["softmax_row"].status, results["scores"].message) == ("missing", "Not answered.")
 
 
 def test_there_are_as_many_cases_as_promised():

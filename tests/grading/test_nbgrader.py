@@ -88,8 +88,8 @@ def graded(notebook, kind):
 
 
 def complaints(made):
-    said = [line for line in (made.stdout + made.stderr).splitlines() if "WARNING" in line or "ERROR" in line]
-    return [line for line in said if "No nbgrader_config.py" not in line]
+    lines = [line for line in (made.stdout + made.stderr).splitlines() if "WARNING" in line or "ERROR" in line]
+    return [line for line in lines if "No nbgrader_config.py" not in line]
 
 
 def test_a_release_is_made_of_every_day_without_a_word_of_complaint(course):
@@ -107,7 +107,8 @@ def test_the_command_makes_the_same_release(course, tmp_path):
 @pytest.mark.parametrize("day", DAYS)
 def test_a_release_has_stubs_no_hidden_test_and_all_points(course, day):
     official, release = COURSE.notebook(day), released(course, day)
-    answers, checks = graded(release, "solution"), graded(release, "grade")
+    answers = graded(release, "solution")
+    checks = graded(release, "grade")
     assert list(answers) == list(reference_answers(official)) and len(checks) == len(checks_of(official))
     for grade_id, source in reference_answers(official).items():
         assert answers[grade_id].source == REGION.sub(r"\1# YOUR CODE HERE\n\1raise NotImplementedError()", source)
@@ -119,11 +120,11 @@ def test_a_release_has_stubs_no_hidden_test_and_all_points(course, day):
 
 
 def test_validate_passes_the_solutions_and_says_of_a_release_what_is_missing(course):
-    said = nbgrader(course.folder, "validate", f"source/day1/{DAY1}", f"release/day1/{DAY1}").stdout
-    assert said.startswith("Success! Your notebook passes all the tests.\n")
-    assert said.count("Success") == 1 and f"VALIDATION FAILED ON {len(COURSE.questions(1))} CELL(S)!" in said
+    output = nbgrader(course.folder, "validate", f"source/day1/{DAY1}", f"release/day1/{DAY1}").stdout
+    assert output.startswith("Success! Your notebook passes all the tests.\n")
+    assert output.count("Success") == 1 and f"VALIDATION FAILED ON {len(COURSE.questions(1))} CELL(S)!" in output
     for question in COURSE.questions(1):
-        assert f"{question.grade_id} has not passed yet" in said
+        assert f"{question.grade_id} has not passed yet" in output
 
 
 @pytest.fixture(scope="module")

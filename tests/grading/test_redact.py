@@ -70,7 +70,7 @@ def scores(Q, K):
         raise KeyboardInterrupt
 """
     assert kernel.run(looks.replace("END", str(raises))) is None
-    kernel.tell_once(KEY)
+    kernel.answer_once(KEY)
     ends = kernel.run("check('scores', hidden=True, seed=...)")
     assert (ends or "").startswith("KeyboardInterrupt" if raises else "")
     assert kernel.run("assert set(used) == {64}") is None
@@ -87,7 +87,7 @@ def scores(Q, K):
     raise ValueError
 """
     assert kernel.run(f"{CHECKS}{hook}") is None
-    kernel.tell_once(KEY)
+    kernel.answer_once(KEY)
     assert kernel.run("check('scores', hidden=True, seed=...)") is None
     assert kernel.run("again = evidence['_asking']()('seed')") is None
     assert kernel.run(f"assert again == '\\n' and not [cell for cell in told if {KEY[:9]!r} in cell][:-1]") is None
@@ -103,12 +103,13 @@ def scores(Q, K):
     return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]
 """
     assert kernel.run(patched) is None
-    asked, heard = kernel.execute_cell_input("check('scores')", allow_stdin=False), []
-    while not heard or heard[-1]["content"].get("execution_state") != "idle":
+    request = kernel.execute_cell_input("check('scores')", allow_stdin=False)
+    messages = []
+    while not messages or messages[-1]["content"].get("execution_state") != "idle":
         message = kernel.get_message("iopub")
-        heard += [message] if message["parent_header"].get("msg_id") == asked else []
-    found = [evidence_of(each["content"]) for each in heard if each["msg_type"] == "display_data"]
-    assert [(each.exercise, len(each.outcomes) > 3) for each in found] == [("scores", True)]
+        messages += [message] if message["parent_header"].get("msg_id") == request else []
+    evidence = [evidence_of(each["content"]) for each in messages if each["msg_type"] == "display_data"]
+    assert [(each.exercise, len(each.outcomes) > 3) for each in evidence] == [("scores", True)]
     assert kernel.run("assert shown == []") is None
 
 
@@ -116,7 +117,7 @@ def scores(Q, K):
 
 
 @pytest.mark.parametrize(
-    ("error", "shown"),
+    ("error", "quoted"),
     [
         ("ValueError: the key is 123", f"ValueError: {LEFT_OUT}"),
         ("ValueError", "ValueError"),
@@ -136,9 +137,9 @@ def scores(Q, K):
         (f"NotImplementedError: peak {NOT_FILLED_IN}", f"NotImplementedError: r {NOT_FILLED_IN}"),
     ],
 )  # fmt: skip
-def test_of_an_error_the_kind_and_the_students_own_line_are_quoted(error, shown):
+def test_of_an_error_the_kind_and_the_students_own_line_are_quoted(error, quoted):
     (outcome,) = without_text(Evidence("", False, [Outcome("r", error=error)]), SOURCES).outcomes
-    assert outcome == Outcome("r", error=shown)
+    assert outcome == Outcome("r", error=quoted)
 
 
 @pytest.mark.parametrize("shape", [["peak"], "peak", {"peak": 1}, [1] * 9, [112, 101, 97, 10**6], [-1], [[1]]])
@@ -162,7 +163,7 @@ def test_right_evidence_loses_nothing_without_its_text(day):
 
 
 def test_only_known_kinds_are_named():
-    assert [kind_of(said) for said in ("TypeError: x", "TypeError", "KeyError, at line 2", "Peak: x", "")] == [
+    assert [kind_of(error) for error in ("TypeError: x", "TypeError", "KeyError, at line 2", "Peak: x", "")] == [
         "TypeError", "TypeError", "KeyError", OTHER_KIND, OTHER_KIND
     ]  # fmt: skip
 
@@ -170,14 +171,14 @@ def test_only_known_kinds_are_named():
 @pytest.mark.parametrize("day", days_with_exercises())
 def test_a_check_is_run_in_the_parts_that_it_has(day):
     for grade_id, cell in checks_of(COURSE.notebook(day)).items():
-        seen, *hidden = check_parts(cell)
-        assert (seen.source, [each.source for each in hidden]) in (
+        visible, *hidden = check_parts(cell)
+        assert (visible.source, [each.source for each in hidden]) in (
             (f'check("{grade_id}")', [f'check("{grade_id}", hidden=True)']),
             (f'check("{grade_id}")', []),
         )
-        found = [[evidence.hidden for evidence in evidence_in(part.outputs)] for part in (seen, *hidden)]
-        assert found == [[False], [True]][: len(found)]
-        assert sum(len(part.outputs) for part in (seen, *hidden)) == len(cell.outputs)
+        labels = [[evidence.hidden for evidence in evidence_in(part.outputs)] for part in (visible, *hidden)]
+        assert labels == [[False], [True]][: len(labels)]
+        assert sum(len(part.outputs) for part in (visible, *hidden)) == len(cell.outputs)
 
 
 # In a grade ---------------------------------------------------------------------------------------------------------
@@ -229,7 +230,7 @@ def test_beside_a_lent_answer_an_error_is_quoted_as_it_was_without_if_it_is_the_
 
 
 @pytest.mark.parametrize(
-    ("trace", "said"),
+    ("trace", "sentence"),
     [
         ("\x1b[32m----> 2\x1b[39m     while 1: pass\n", " It was at line 2 of its cell: while 1: pass"),
         ("----> 2     while 1: pass\n---> 40     wait()\n", " It was at line 2 of its cell: while 1: pass"),
@@ -239,5 +240,5 @@ def test_beside_a_lent_answer_an_error_is_quoted_as_it_was_without_if_it_is_the_
         ("", ""),
     ],
 )
-def test_a_traceback_tells_no_more_than_which_line_of_the_answer_ran(trace, said):
-    assert stopped_at(trace, "\ndef f():\n    while 1: pass\n") == said
+def test_a_traceback_tells_no_more_than_which_line_of_the_answer_ran(trace, sentence):
+    assert stopped_at(trace, "\ndef f():\n    while 1: pass\n") == sentence

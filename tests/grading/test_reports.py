@@ -59,7 +59,8 @@ def graded(student, day=1, wrong=(), lms_id="", verdict="failed", **changes):
         else Result(q.grade_id, "passed", q.points, q.points)
         for q in COURSE.questions(day)
     )
-    score, full = sum(each.score for each in results), sum(each.max_score for each in results)
+    score = sum(each.score for each in results)
+    full = sum(each.max_score for each in results)
     stands = {"status": "failed" if wrong else "passed", "score": score, "max_score": full, "seconds": 0.1}
     about = stands | {"exercises": results, "lms_id": lms_id} | changes
     return Graded(**{"student": student, "notebook": f"day{day}_x.ipynb", "day": day} | about)
@@ -165,8 +166,8 @@ def test_exercises_of_one_name_on_several_days_have_columns_of_their_own():
 
 def test_junit_is_well_formed_whatever_a_student_is_called_or_raised():
     root = ElementTree.fromstring(as_junit([*SAMPLE, unreadable(HOSTILE)]))
-    found = [(case.get("name"), [child.tag for child in case]) for case in root.iter("testcase")]
-    assert found == [("one", []), ("two", ["failure"]), ("notebook", ["error"]), ("notebook", ["error"])]
+    cases = [(case.get("name"), [child.tag for child in case]) for case in root.iter("testcase")]
+    assert cases == [("one", []), ("two", ["failure"]), ("notebook", ["error"]), ("notebook", ["error"])]
 
 
 def test_junit_keeps_to_the_schemas_of_jenkins():
@@ -325,7 +326,8 @@ SPLIT = EXPORT.replace('"Lovelace, Ada"', "Lovelace,Ada").replace('"Hopper, Grac
 def test_an_export_of_canvas_with_split_names_is_filled_in(tmp_path):
     assert len({len(row) for row in csv.reader(io.StringIO(SPLIT))}) == 1
     filled = fill(tmp_path, [graded("x", lms_id="102"), graded("Ada Lovelace"), graded("eve")], SPLIT)
-    rows, title = table(filled.text), "Day 1: Attention by hand (2)"
+    rows = table(filled.text)
+    title = "Day 1: Attention by hand (2)"
     assert [row[title] for row in rows] == ["Manual Posting", "50", "50", "50", "N/A", "50", ""]
     assert [rows[5][name] for name in ("LastName", "FirstName")] == ["", "'=Eve"]
     assert (filled.students, filled.unmatched) == (3, ())
@@ -546,8 +548,8 @@ def test_a_moodle_worksheet_tells_who_was_late_and_how_late(tmp_path):
     text = WORKSHEET.replace("Status,", "Status,Last modified (submission),").replace("Submitted,", "Submitted,9 May,")
     text = text.replace("Submitted,9 May,55", "Submitted for grading - 21 hours 10 mins late,10 May,55")
     class_ = [graded("ada", lms_id="77"), unreadable("grace", lms_id="78"), replace(unreadable("eve"), day=None)]
-    told = with_lateness(class_, fill(tmp_path, class_, text).late)
-    assert section(as_markdown(told), "Late") == ["| 1 | grace | 21 hours 10 mins late, 10 May |"]
+    with_late = with_lateness(class_, fill(tmp_path, class_, text).late)
+    assert section(as_markdown(with_late), "Late") == ["| 1 | grace | 21 hours 10 mins late, 10 May |"]
     overdue = fill(tmp_path, class_, WORKSHEET.replace("Submitted", "Overdue by 2 days"))
     assert with_lateness(class_, overdue.late) == class_
 
@@ -555,8 +557,8 @@ def test_a_moodle_worksheet_tells_who_was_late_and_how_late(tmp_path):
 def test_names_and_messages_stay_text_in_the_summary():
     class_ = [graded(f"{HOSTILE} http://evil.example www.evil.example @all #1 $x$ ~~y~~"), unreadable(HOSTILE)]
     text = as_markdown(class_, [HOSTILE])
-    shown = rendered(text)
-    assert re.findall(r"<(?!/?(?:h\d|p|table|thead|tbody|tr|th|td|pre|code|ul|li)\b)[^>]*>", shown) == []
+    displayed = rendered(text)
+    assert re.findall(r"<(?!/?(?:h\d|p|table|thead|tbody|tr|th|td|pre|code|ul|li)\b)[^>]*>", displayed) == []
     assert re.search(r"https?:|www\.|[^\u200b]@|\u202e", text) is None
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("| =HYPER")} == {4, 5}
 
@@ -566,9 +568,9 @@ def test_the_summary_of_a_huge_class_fits_into_a_job_summary_and_says_what_is_le
     class_ = [graded("é" * 500 + str(number), exercises=one.exercises, score=1.0) for number in range(2500)]
     text = as_markdown(class_)
     assert LARGEST_SUMMARY // 2 < len(text.encode()) <= LARGEST_SUMMARY
-    left, again = map(int, re.findall(r"(?m)^(\d+) more are left out here", text))
-    assert left + text[: text.index("## Students")].count("timeout in scores") == 2500
-    assert left > 100 and again < 2400  # each table has its share of the room
+    omitted, again = map(int, re.findall(r"(?m)^(\d+) more are left out here", text))
+    assert omitted + text[: text.index("## Students")].count("timeout in scores") == 2500
+    assert omitted > 100 and again < 2400  # each table has its share of the room
     assert again + text[text.index("## Students") :].count(f"| 1 of {FULL} |") == 2500
 
 
@@ -580,7 +582,9 @@ class Elements(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.tags, self.attributes, self.text = [], [], ""
+        self.tags = []
+        self.attributes = []
+        self.text = ""
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
@@ -596,12 +600,12 @@ def test_the_page_shows_verdict_message_misconception_hints_and_code():
     right = Result("scores", "passed", 2.0, 2.0)
     code = {"softmax_row": "def softmax_row(row):\n    return row\n", "scores": "def scores(Q, K): pass"}
     text = Elements(feedback_page(graded("ada", exercises=(slip, right), answers=code), COURSE)).text
-    shown = " ".join(text.split())
-    for said in ("1. Softmax of a row", "✗ not right yet, 0 of 2 points", "Subtract max(row).", "Hint 3 of 3"):
-        assert said in shown
-    assert "softmax without max-shift" in shown and "math.exp(1000) raises OverflowError" in shown
-    assert "1def softmax_row(row): 2 return row" in shown
-    assert "zip(query, key)" not in shown  # no hints where the exercise is passed
+    displayed = " ".join(text.split())
+    for text_part in ("1. Softmax of a row", "✗ not right yet, 0 of 2 points", "Subtract max(row).", "Hint 3 of 3"):
+        assert text_part in displayed
+    assert "softmax without max-shift" in displayed and "math.exp(1000) raises OverflowError" in displayed
+    assert "1def softmax_row(row): 2 return row" in displayed
+    assert "zip(query, key)" not in displayed  # no hints where the exercise is passed
 
 
 def test_the_page_says_where_to_begin():
@@ -634,10 +638,10 @@ def test_what_is_not_answered_is_said_once_and_a_single_point_is_one():
 def test_nothing_of_a_students_is_html_in_the_page():
     evil = (Result("scores", "failed", 0.0, 2.0, HOSTILE),)
     page = feedback_page(graded(HOSTILE, exercises=evil, answers={"scores": HOSTILE}), COURSE)
-    found = Elements(page)
-    assert not {"script", "img", "iframe", "link", "base", "object", "form"} & set(found.tags)
-    assert not any(name.startswith("on") or name in ("src", "style", "srcset") for _, name in found.attributes)
-    assert found.text.count("javascript:b") == 4  # title, heading, message, code
+    elements = Elements(page)
+    assert not {"script", "img", "iframe", "link", "base", "object", "form"} & set(elements.tags)
+    assert not any(name.startswith("on") or name in ("src", "style", "srcset") for _, name in elements.attributes)
+    assert elements.text.count("javascript:b") == 4  # title, heading, message, code
     assert "default-src 'none'; style-src 'unsafe-inline'" in page
     assert set(re.findall(r'href="([^"]*)"', page)) == {"#scores"}
 
@@ -726,17 +730,17 @@ def test_two_students_never_share_a_page(tmp_path):
 
 @pytest.mark.parametrize("day", range(1, 7))
 def test_every_exercise_has_a_title_and_hints_without_raw_markup(day):
-    found = tasks(COURSE, day)
-    assert list(found) == [question.grade_id for question in COURSE.questions(day)]
+    tasks_of_day = tasks(COURSE, day)
+    assert list(tasks_of_day) == [question.grade_id for question in COURSE.questions(day)]
     assert day_title(COURSE, day).startswith(f"Day {day}: ")
-    for task in found.values():
+    for task in tasks_of_day.values():
         assert re.match(r"\d+\. [^*]+\Z", task.title) and len(task.hints) >= 2
         prose = re.sub(r"<code>.*?</code>", "", " ".join(task.hints), flags=re.DOTALL)
         assert not re.search(r"[$\\{}]|&lt;/?(details|summary)|\*\*", prose)
 
 
 @pytest.mark.parametrize(
-    ("tex", "shown"),
+    ("tex", "displayed"),
     [
         (r"\sqrt{d_k}", "√d<sub>k</sub>"),
         (r"\sqrt 2", "√2"),
@@ -748,5 +752,5 @@ def test_every_exercise_has_a_title_and_hints_without_raw_markup(day):
         (r"}a", ""),
     ],
 )
-def test_a_formula_is_readable_text(tex, shown):
-    assert re.sub(r"</?i>", "", formula_html(tex)) == f'<span class="formula">{shown}</span>'
+def test_a_formula_is_readable_text(tex, displayed):
+    assert re.sub(r"</?i>", "", formula_html(tex)) == f'<span class="formula">{displayed}</span>'

@@ -1,6 +1,6 @@
 """Submissions that call what they should write, or loop where they should not, and do not look like it."""
 
-from .entries import Entry, in_answers
+from .entries import Entry, answer_entry, in_answers
 from .patches import LOOPED
 
 ATTEND = """
@@ -124,11 +124,11 @@ def _calling(name: str, tries: str, call: str, before: str = "") -> Entry:
 
 
 def _softmax(name: str, tries: str, source: str) -> Entry:
-    return Entry(name, tries, in_answers({"softmax_row": source}), {"softmax_row": "forbidden"})
+    return answer_entry(name, tries, "softmax_row", source, "forbidden")
 
 
-def _unheard(name: str, tries: str, source: str, grade_id: str = "softmax_row") -> Entry:
-    return Entry(name, tries, in_answers({grade_id: source}), {}, listed=(grade_id,))
+def _undetected(name: str, tries: str, source: str, grade_id: str = "softmax_row") -> Entry:
+    return answer_entry(name, tries, grade_id, source, listed=True)
 
 
 def _tiled(name: str, tries: str, hidden: str, status: str = "failed") -> Entry:
@@ -136,8 +136,8 @@ def _tiled(name: str, tries: str, hidden: str, status: str = "failed") -> Entry:
     return Entry(name, tries, in_answers(source, 6), {"tiled_attention": status}, 6)
 
 
-def _looping(name: str, tries: str, source: str, status: str = "failed") -> Entry:
-    return Entry(name, tries, in_answers({"attention_batched": source}), {"attention_batched": status})
+def _looping(name: str, tries: str, source: str) -> Entry:
+    return answer_entry(name, tries, "attention_batched", source)
 
 
 ENTRIES = [
@@ -189,7 +189,7 @@ ENTRIES = [
         "next(o for o in gc.get_referents(vars(F)) if getattr(o, '__name__', '') == 'scaled_dot_product_attention')",
         "import gc\nimport torch.nn.functional as F",
     ),
-    _unheard(
+    _undetected(
         "a decomposition",
         "calls the softmax that PyTorch has in Python for its compiler",
         "def softmax_row(row):\n    x = torch.tensor(row, dtype=torch.float64)\n"
@@ -207,13 +207,13 @@ ENTRIES = [
         "u = torch.jit.CompilationUnit('def f(x):\\n  return x.softmax(0)\\n')\n"
         "def softmax_row(row):\n    return u.f(torch.tensor(row, dtype=torch.float64)).tolist()",
     ),
-    _unheard(
+    _undetected(
         "the modes switched off",
         "has the check hear nothing while it calls",
         "def softmax_row(row):\n    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():\n"
         "        return list(map(torch.softmax, [torch.tensor(row, dtype=torch.float64)], [0]))[0].tolist()",
     ),
-    _unheard(
+    _undetected(
         "the modes switched off by something kept",
         "keeps what switches modes off from before the check",
         "off = torch._C._DisableTorchDispatch, torch._C.DisableTorchFunction\ndef softmax_row(row):\n"
@@ -279,7 +279,7 @@ ENTRIES = [
         "print.__self__.any = lambda *each: False\n" + SOFTMAX,
     ),
     _looping("a copy that is none", "has no copies made, so that what it writes into was never otherwise", WRITES),
-    _unheard("a mix-in of threads", "calls in a thread that a mix-in of servers starts", ELSEWHERE),
+    _undetected("a mix-in of threads", "calls in a thread that a mix-in of servers starts", ELSEWHERE),
     _looping("a loop in an assert", "loops over the batch within an assert, which is not counted", IN_AN_ASSERT),
     _looping(
         "asserts for lines",

@@ -56,14 +56,14 @@ def verdicts(record: dict) -> dict[str, str] | str:
     """What a record says in the terms of `Entry.deserves`."""
     if record["status"] == UNREADABLE:
         return UNREADABLE
-    told = {each["id"]: each["status"] for each in record["exercises"] if each["status"] != "passed"}
-    return {grade_id: status for grade_id, status in told.items() if (grade_id, status) != (DUEL, "missing")}
+    statuses = {each["id"]: each["status"] for each in record["exercises"] if each["status"] != "passed"}
+    return {grade_id: status for grade_id, status in statuses.items() if (grade_id, status) != (DUEL, "missing")}
 
 
 def owners(traces: Iterable[object]) -> list[str]:
     """Each trace with the name of the entry that left it, where its marker tells."""
-    found = {str(trace): re.search(rf"(?:{MARKER}_|{STUDENT})(\d+)", str(trace)) for trace in traces}
-    return [f"{list(CORPUS)[int(mark[1])] if mark else '?'}: {trace}" for trace, mark in found.items()]
+    matches = {str(trace): re.search(rf"(?:{MARKER}_|{STUDENT})(\d+)", str(trace)) for trace in traces}
+    return [f"{list(CORPUS)[int(mark[1])] if mark else '?'}: {trace}" for trace, mark in matches.items()]
 
 
 def harmed(folder: Path) -> list[Path]:
@@ -72,54 +72,54 @@ def harmed(folder: Path) -> list[Path]:
     return [path for path in beside if not path.is_file() or path.read_text() != BESIDE]
 
 
-def left_running() -> list[str]:
+def remaining_processes() -> list[str]:
     """What bears the marker of the processes that do, after some patience: name, command line and environment."""
     end = time.monotonic() + PATIENCE
-    while (found := list(_marked_processes())) and time.monotonic() < end:
+    while (processes := list(_marked_processes())) and time.monotonic() < end:
         time.sleep(0.05)
-    return found
+    return processes
 
 
-def left_lying(*folders: Path) -> list[Path]:
+def remaining_files(*folders: Path) -> list[Path]:
     """The files that bear the marker in these folders or in those where an attack writes."""
     usual = [Path(place) for place in ("/", "/tmp", "/var/tmp", "/dev/shm", "/etc", Path.home())]
     course = Path(__file__).parents[2]
-    found = {path for place in (*usual, course, *folders) for path in _entries(place) if MARKER in path.name}
-    return sorted(found)
+    files = {path for place in (*usual, course, *folders) for path in _entries(place) if MARKER in path.name}
+    return sorted(files)
 
 
 @contextmanager
 def listener() -> Iterator[tuple[int, list[bytes]]]:
     """A server on this machine that gives everybody the right softmax_row: (port, what it was sent)."""
-    heard: list[bytes] = []
+    received: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as line, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.bind(line.getsockname())
-        for serve in (_answer_calls, _hear):
+        for serve in (_answer_calls, _record_bytes):
             threading.Thread(
-                target=serve, args=(line if serve is _answer_calls else datagrams, heard), daemon=True
+                target=serve, args=(line if serve is _answer_calls else datagrams, received), daemon=True
             ).start()
-        yield line.getsockname()[1], heard
+        yield line.getsockname()[1], received
         for end in (line, datagrams):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
 
-def _answer_calls(line: socket.socket, heard: list[bytes]) -> None:
+def _answer_calls(line: socket.socket, received: list[bytes]) -> None:
     with suppress(OSError):
         while True:
             call, _ = line.accept()
             with call:
-                heard.append(call.recv(1000))
+                received.append(call.recv(1000))
                 call.sendall(
                     b"def softmax_row(row):\n    e = [math.exp(x - max(row)) for x in row]\n"
                     b"    return [x / sum(e) for x in e]\n"
                 )
 
 
-def _hear(line: socket.socket, heard: list[bytes]) -> None:
+def _record_bytes(line: socket.socket, received: list[bytes]) -> None:
     with suppress(OSError):
         while data := line.recv(2**16):
-            heard.append(data)
+            received.append(data)
 
 
 def _marked_processes() -> Iterator[str]:
@@ -127,9 +127,9 @@ def _marked_processes() -> Iterator[str]:
         with suppress(OSError):
             if (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z":
                 continue
-            told = b" ".join((process / name).read_bytes() for name in ("comm", "cmdline", "environ"))
-            if found := re.search(rf"\S*{MARKER}\S*".encode(), told):
-                yield f"process {process.name}, {found[0].decode(errors='replace')}"
+            details = b" ".join((process / name).read_bytes() for name in ("comm", "cmdline", "environ"))
+            if match := re.search(rf"\S*{MARKER}\S*".encode(), details):
+                yield f"process {process.name}, {match[0].decode(errors='replace')}"
 
 
 def _entries(folder: Path) -> Iterator[Path]:

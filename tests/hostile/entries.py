@@ -24,7 +24,7 @@ class Entry:
     write(folder): puts the submission there and returns its path; a source may hold @MARKER@, @FOLDER@ and @PORT@.
     deserves: the exercises that do not pass and their statuses, or "unreadable". partial: the points that such an
     exercise still earns. needs: what must be shut off for it to gain and leave nothing: files, network or processes.
-    untold: texts that no message to the student may hold. by_luck: what it is told hangs on the order that grading
+    withheld: texts that no message to the student may hold. by_luck: what it is told hangs on the order that grading
     draws. listed: exercises whose points it earns, since nobody can hear all that its process does, and of which a
     teacher is shown the lines that do it.
     """
@@ -35,7 +35,7 @@ class Entry:
     deserves: Mapping[str, str] | str
     day: int = 1
     needs: str = ""
-    untold: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
     by_luck: bool = False
     listed: tuple[str, ...] = ()
 
@@ -83,10 +83,10 @@ def official(day: int, sources: Mapping[str, str] = {}) -> dict:
     """A copy of the official notebook as plain JSON, with the given sources in its answer cells, and no test of
     implementations but a given one."""
     notebook = json.loads(json.dumps(COURSE.notebook(day)))
-    given = {DUEL: "def tells_right(f):\n    raise NotImplementedError\n", **sources}
+    answers = {DUEL: "def tells_right(f):\n    raise NotImplementedError\n", **sources}
     for cell in notebook["cells"]:
-        if grade_id(cell) in given:
-            cell["source"] = given[grade_id(cell)]
+        if grade_id(cell) in answers:
+            cell["source"] = answers[grade_id(cell)]
     return notebook
 
 
@@ -148,3 +148,11 @@ kernel = InteractiveShell.instance().kernel
 def cheat(attack: str, **also: str) -> Callable[[Path], Path]:
     """A writer of a notebook with two slips, whose first answer also runs the attack."""
     return in_answers(SLIPS | {"softmax_row": attack + UNSHIFTED} | also)
+
+
+def answer_entry(
+    name: str, tries: str, grade_id: str, source: str, status: str = "failed", listed: bool = False
+) -> Entry:
+    """An entry that is one answer. If it is listed, a teacher is shown its lines, and it loses no points."""
+    deserves = {} if listed else {grade_id: status}
+    return Entry(name, tries, in_answers({grade_id: source}), deserves, listed=(grade_id,) if listed else ())

@@ -36,7 +36,8 @@ def _edit_checks(notebook: dict) -> None:
         grading = cell["metadata"].get("nbgrader", {})
         if grading.get("grade"):
             grading["points"] = 1000
-            cell["source"], cell["metadata"]["tags"] = MARKS[0], list(MARKS[1:])
+            cell["source"] = MARKS[0]
+            cell["metadata"]["tags"] = list(MARKS[1:])
         cell.setdefault("outputs", [])
         cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "25 of 25 points"}]
 

@@ -68,15 +68,16 @@ def main(modes: list[str], jobs: int) -> None:
     first = None
     with tempfile.TemporaryDirectory() as folder:
         for mode in modes:
-            names, place = open_to(mode), Path(folder, mode)
+            names = open_to(mode)
+            place = Path(folder, mode)
             place.mkdir()
             began = time.monotonic()
-            found = grades(mode, list(write_corpus(place, names).values()), jobs)
-            told = f"{mode}: {len(found)} submissions in {time.monotonic() - began:.0f} s"
-            first = first or found
-            print(f"{told}; {len(differences(first, found))} differ from {modes[0]}", flush=True)
-            for student in sorted(differences(first, found)):
-                for grade in (first, found):
+            verdicts_of = grades(mode, list(write_corpus(place, names).values()), jobs)
+            summary = f"{mode}: {len(verdicts_of)} submissions in {time.monotonic() - began:.0f} s"
+            first = first or verdicts_of
+            print(f"{summary}; {len(differences(first, verdicts_of))} differ from {modes[0]}", flush=True)
+            for student in sorted(differences(first, verdicts_of)):
+                for grade in (first, verdicts_of):
                     print("   ", json.dumps(next(each for each in grade if each["student"] == student))[:2000])
 
 

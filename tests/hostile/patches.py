@@ -1,6 +1,6 @@
 """Submissions that change the tools under the checks, rewrite later cells, or return objects that lie."""
 
-from .entries import CHECKS, FAILED, SHELL, SLIPS, UNSHIFTED, Entry, cheat, in_answers
+from .entries import CHECKS, FAILED, SHELL, SLIPS, UNSHIFTED, Entry, answer_entry, cheat, in_answers
 
 NO_EVIDENCE = FAILED | {"softmax_row": "error"}  # the second slip is seen in a fresh kernel
 LYING_FLOAT = """
@@ -110,11 +110,6 @@ def attention_batched(q, k, v):
     weights /= weights.sum(axis=-1, keepdims=True)
     return weights @ v, weights
 """
-
-
-def _instead(name, tries, grade_id, source, status="failed", listed=False):
-    deserves = {} if listed else {grade_id: status}
-    return Entry(name, tries, in_answers({grade_id: source}), deserves, listed=(grade_id,) * listed)
 
 
 ENTRIES = [
@@ -287,17 +282,17 @@ def self_attention(x, W_q, W_k, W_v):
         ),
         {"self_attention": "forbidden"},
     ),
-    _instead(
+    answer_entry(
         "a loop", "loops over the batch, which this exercise is about", "attention_batched", LOOPED.format(stop="")
     ),
-    _instead(
+    answer_entry(
         "a loop among other steps",
         "hides the steps of its loop among many that are always the same",
         "attention_batched",
         LOOPED.format(stop="").replace("attention_batched", "looped")
         + "\ndef attention_batched(q, k, v):\n    for _ in range(30_000):\n        pass\n    return looped(q, k, v)\n",
     ),
-    _instead(
+    answer_entry(
         "a loop in a thread",
         "loops over the batch in another thread than the one that is traced",
         "attention_batched",
@@ -305,7 +300,7 @@ def self_attention(x, W_q, W_k, W_v):
         + LOOPED.format(stop="").replace("attention_batched", "looped")
         + "\ndef attention_batched(*args):\n    return ThreadPoolExecutor(1).submit(looped, *args).result()\n",
     ),
-    _instead(
+    answer_entry(
         "a loop in an earlier thread",
         "loops over the batch in a thread that was there before steps are counted",
         "attention_batched",
@@ -314,21 +309,23 @@ def self_attention(x, W_q, W_k, W_v):
         + "\ndef attention_batched(*args):\n    return pool.submit(looped, *args).result()\n",
         listed=True,
     ),
-    _instead(
+    answer_entry(
         "a loop that is not counted",
         "loops over the batch and switches off the trace that counts its steps",
         "attention_batched",
         LOOPED.format(stop="sys.settrace(None)"),
     ),
-    _instead(
+    answer_entry(
         "a loop behind a debugger",
         "has a debugger of its own switch off the trace that counts its steps",
         "attention_batched",
         LOOPED.format(stop="import bdb; own = bdb.Bdb(); own.reset(); own.set_continue()"),
     ),
-    _instead("numbers that equal everything", "returns floats whose comparisons succeed", "softmax_row", LYING_FLOAT),
-    _instead("arrays that equal everything", "returns an array whose ufuncs say True", "soft_lookup", LYING_ARRAY),
-    _instead("tensors that equal everything", "returns tensors that lie", "self_attention", LYING_TENSOR),
+    answer_entry(
+        "numbers that equal everything", "returns floats whose comparisons succeed", "softmax_row", LYING_FLOAT
+    ),
+    answer_entry("arrays that equal everything", "returns an array whose ufuncs say True", "soft_lookup", LYING_ARRAY),
+    answer_entry("tensors that equal everything", "returns tensors that lie", "self_attention", LYING_TENSOR),
     Entry(
         "tensors that lie on day 6",
         "merges parts of attention into tensors whose comparisons say True",
@@ -343,16 +340,16 @@ def self_attention(x, W_q, W_k, W_v):
         {"causal_mask": "error"},
         3,
     ),
-    _instead("an object of any class", "returns what claims to be an array", "scale_scores", MASQUERADE),
-    _instead("answers that change", "is right at every other call", "scale_scores", COUNTER),
-    _instead(
+    answer_entry("an object of any class", "returns what claims to be an array", "scale_scores", MASQUERADE),
+    answer_entry("answers that change", "is right at every other call", "scale_scores", COUNTER),
+    answer_entry(
         "an array that grows when it is read",
         "asks for all the memory when made an array",
         "soft_lookup",
         "class Large:\n    def __array__(self, *rest, **named):\n        return np.ones(2**38)\n"
         "def soft_lookup(query, keys, values, temperature):\n    return Large()",
     ),
-    _instead(
+    answer_entry(
         "a list without end",
         "is read item by item for ever",
         "scores",
@@ -361,7 +358,7 @@ def self_attention(x, W_q, W_k, W_v):
         "            yield 0.0\ndef scores(Q, K):\n    return Endless([1])",
         "timeout",
     ),
-    _instead(
+    answer_entry(
         "the caller's frames",
         "finds the generator and the inputs by way of the stack",
         "softmax_row",

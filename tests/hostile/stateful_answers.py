@@ -231,14 +231,14 @@ class BlockAllocator:
 """
 
 
-def _shown() -> str:
+def _source_text() -> str:
     names = {rung.name: len(rung.args[1]) for rung in draw_rungs(DAY, "block_allocator", hidden=True)}
     return SHOWN.format(names=names)
 
 
 ENTRIES = [
     _calling("evidence from a method", "displays evidence of its own when a method is called", "show()", "error",
-             before=_shown()),
+             before=_source_text()),
     Entry(
         "evidence of odd calls",
         "answers for each call with what no machine writes: infinities, words, nothing, 10,000 numbers",

@@ -139,14 +139,15 @@ def _lent(name, tries, tell, status="error"):
         "softmax_row": UNSHIFTED,
         "attention_lists": CHECKS * ("evidence[" in tell) + LENT.replace("@TELL@", tell),
     }
-    return Entry(name, tries, in_answers(answers), WRONG | {"attention_lists": status}, untold=OF_THE_REFERENCE)
+    return Entry(name, tries, in_answers(answers), WRONG | {"attention_lists": status}, withheld=OF_THE_REFERENCE)
 
 
 def _table(day: int, grade_id: str) -> Callable[[Path], Path]:
     """A writer of an answer that holds the results of the visible cases, by the text of their arguments."""
 
     def write(folder: Path) -> Path:
-        ladder, table = find_ladder(day, grade_id), {}
+        ladder = find_ladder(day, grade_id)
+        table = {}
         outcomes = judge_of(day, grade_id).reference().outcomes
         for rung, outcome in zip(draw_rungs(day, grade_id), outcomes, strict=True):
             if not rung.measure:

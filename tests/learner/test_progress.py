@@ -41,7 +41,7 @@ def cell(source, kind="code", **nbgrader):
     return {"cell_type": kind, "source": source, "metadata": {"nbgrader": nbgrader} if nbgrader else {}}
 
 
-def asked(names, answers=None):
+def exercise_cells(names, answers=None):
     """A notebook with an exercise a name: 2 points and 10 minutes the first, 3 and 20 the second, and so on."""
     cells = []
     for i, name in enumerate(names, 1):
@@ -58,7 +58,7 @@ def course(tmp_path):
     for day, names in ((1, ("one", "two")), (2, ("three",))):
         for folder in ("solutions", "exercises", "notebooks"):
             (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-            (tmp_path / folder / f"{NAMES[day]}.ipynb").write_text(asked(names))
+            (tmp_path / folder / f"{NAMES[day]}.ipynb").write_text(exercise_cells(names))
     (tmp_path / "grades").mkdir()
     return tmp_path
 
@@ -95,9 +95,9 @@ def printed(course):
 def test_every_exercise_of_the_course_has_its_title_minutes_and_points():
     days = {each.number: each for each in progress.read_progress(ROOT).days if each.exercises}
     assert set(days) == set(days_with_exercises())
-    for number, found in days.items():
-        assert [each.id for each in found.exercises] == list(all_exercises(number))
-        for each in found.exercises:
+    for number, of_day in days.items():
+        assert [each.id for each in of_day.exercises] == list(all_exercises(number))
+        for each in of_day.exercises:
             assert each.points == all_exercises(number)[each.id].points
             assert 3 <= each.minutes <= 60 and each.title and each.title != each.id, each
 
@@ -124,15 +124,15 @@ def test_the_links_of_the_course_map_lead_to_notebooks():
 
 
 def test_what_is_asked_does_not_shrink_with_the_cells_that_a_learner_deletes(course):
-    exercise(course, 1).write_text(asked(["one"]))
+    exercise(course, 1).write_text(exercise_cells(["one"]))
     assert [each.id for each in day(course, 1).exercises] == ["one", "two"]
 
 
 def test_a_course_without_solutions_is_read_from_its_exercises(course):
     shutil.rmtree(course / "solutions")
     shutil.copy(exercise(course, 1), exercise(course, 1).with_stem(f"{NAMES[1]}-Copy1"))
-    found = day(course, 1)
-    assert (found.name, found.points, found.minutes) == (NAMES[1], 5, 30)
+    progress_of_day = day(course, 1)
+    assert (progress_of_day.name, progress_of_day.points, progress_of_day.minutes) == (NAMES[1], 5, 30)
 
 
 def test_a_day_that_is_built_for_the_first_time_is_read_from_its_source(course):
@@ -168,16 +168,16 @@ def test_points_minutes_and_the_next_exercise_follow_the_grades(course):
 
 
 def test_what_is_left_is_one_sum_of_lessons_and_exercises_until_half_of_the_exercises_pass(course):
-    assert [day(course, number).left for number in (1, 2)] == [
+    assert [day(course, number).remaining for number in (1, 2)] == [
         {"lesson": LESSON[1], "exercises": 30},
         {"lesson": LESSON[2], "exercises": 10},
     ]
     hours = round((LESSON[1] + LESSON[2] + 40) / 60)
     assert f"about {hours} hours left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
-    said = on_page(ProgressMap(course)).shown["cards"][0]["lines"]
-    assert said[1:] == [f"lesson {duration(LESSON[1])} left", "exercises 30 min left"]
+    lines = on_page(ProgressMap(course)).shown["cards"][0]["lines"]
+    assert lines[1:] == [f"lesson {duration(LESSON[1])} left", "exercises 30 min left"]
     grade(course, graded(1, one="passed", two="failed"), graded(2, three="passed"))
-    assert [day(course, number).left for number in (1, 2)] == [{"exercises": 20}, {}]
+    assert [day(course, number).remaining for number in (1, 2)] == [{"exercises": 20}, {}]
     assert " 20 min left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
 
 
@@ -199,8 +199,8 @@ def test_a_lesson_counts_as_read_when_half_of_its_exercises_passed():
     for count, enough in ((2, 1), (5, 3), (12, 6)):
         for done in range(count + 1):
             each = [progress.Exercise(f"{i}", "", 1, 10, "passed" if i < done else "failed") for i in range(count)]
-            left = progress.DayProgress(1, "", lesson=60, exercises=tuple(each)).left
-            assert ("lesson" in left) == (done < enough), (done, count)
+            remaining = progress.DayProgress(1, "", lesson=60, exercises=tuple(each)).remaining
+            assert ("lesson" in remaining) == (done < enough), (done, count)
 
 
 def test_the_map_that_has_a_button_says_to_press_it(course, monkeypatch):
@@ -241,14 +241,14 @@ def test_an_answer_that_changed_is_named_and_an_output_is_not(course):
     notebook = json.loads(exercise(course, 2).read_text())
     notebook["cells"][1] |= {"outputs": [{"output_type": "stream", "name": "stdout", "text": "8"}]}
     exercise(course, 2).write_text(json.dumps(notebook))
-    exercise(course, 1).write_text(asked(["one", "two"], {"two": "def two(): return 2"}))
+    exercise(course, 1).write_text(exercise_cells(["one", "two"], {"two": "def two(): return 2"}))
     assert [day(course, number).changed for number in (1, 2)] == [True, False]
     assert printed(course).count("changed since") == 1
 
 
 def test_an_answer_written_while_the_grader_ran_counts_as_changed(course):
     own = own_exercises([exercise(course, 2)], course / "grades")
-    exercise(course, 2).write_text(asked(["three"], {"three": "def three(): return 3"}))
+    exercise(course, 2).write_text(exercise_cells(["three"], {"three": "def three(): return 3"}))
     note_progress([graded(2, three="missing")], own, course / "grades")
     assert day(course, 2).changed
 
@@ -277,7 +277,8 @@ def test_a_learner_alone_grades_the_courses_exercises_one_notebook_a_day(course)
 
 
 def test_a_student_is_alone_in_the_current_folder_too_with_a_day_that_is_missing(course, monkeypatch):
-    own, elsewhere = [exercise(course, day) for day in NAMES], course / "elsewhere" / "grades"
+    own = [exercise(course, day) for day in NAMES]
+    elsewhere = course / "elsewhere" / "grades"
     monkeypatch.chdir(course)
     own[1].unlink()
     assert is_alone(own, elsewhere) and is_alone([Path("exercises", own[0].name)], elsewhere)
@@ -319,15 +320,16 @@ DAMAGED = {
 
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_a_damaged_record_is_told_counts_nothing_and_is_kept(course, damage):
-    path, content = course / "grades" / progress.RECORD, DAMAGED[damage]
+    path = course / "grades" / progress.RECORD
+    content = DAMAGED[damage]
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(CourseError, match=r"^grades/progress\.json is not a record of grades"):
         printed(course)
     assert [day(course, number).done for number in (1, 2)] == [0, 0]
     (course / "grades" / "progress-damaged-1.json").symlink_to("nowhere")
     before = path.read_bytes()
-    said = grade(course, graded(2, three="passed"))
-    assert "it is kept as progress-damaged-2.json" in said
+    output = grade(course, graded(2, three="passed"))
+    assert "it is kept as progress-damaged-2.json" in output
     assert (course / "grades" / "progress-damaged-2.json").read_bytes() == before
     assert day(course, 2).done == 1
 
@@ -373,10 +375,10 @@ def whole(tmp_path, official):
 def test_reset_gives_the_exercises_as_they_were_and_keeps_every_old_one(whole, official):
     for number in (1, 2):
         exercise(whole, 1).write_text(f"my work {number}")
-        fresh, kept = reset_exercise(whole, 1)
+        fresh, copy = reset_exercise(whole, 1)
         assert fresh.read_text() == dump(release_exercise(official))
-        assert kept == whole / f"exercises/kept/{NAMES[1]}-{number}.ipynb"
-    assert [path.read_text() for path in sorted(kept.parent.iterdir())] == ["my work 1", "my work 2"]
+        assert copy == whole / f"exercises/kept/{NAMES[1]}-{number}.ipynb"
+    assert [path.read_text() for path in sorted(copy.parent.iterdir())] == ["my work 1", "my work 2"]
 
 
 def test_reset_of_a_fresh_or_a_missing_exercise_keeps_nothing(whole):
@@ -451,15 +453,15 @@ def command(monkeypatch, capsys):
 
 
 def test_the_command_line_grades_shows_and_resets(whole, command):
-    code, said, _ = command("reset", "1", cwd=whole)
-    assert (code, f"kept/{NAMES[1]}-1.ipynb" in said, "Reload Notebook from Disk" in said) == (0, True, True)
+    code, output, _ = command("reset", "1", cwd=whole)
+    assert (code, f"kept/{NAMES[1]}-1.ipynb" in output, "Reload Notebook from Disk" in output) == (0, True, True)
     assert command("grade", f"exercises/{NAMES[1]}.ipynb", "--out", "grades", cwd=whole)[0] == 0
-    code, said, _ = command("progress", cwd=whole)
-    left = duration(sum(day(whole, 1).left.values()))
-    assert code == 0 and re.search(rf"Attention by hand +0 of 12 +0 of 31 +{left} +\d{{4}}-", said)
+    code, output, _ = command("progress", cwd=whole)
+    remaining = duration(sum(day(whole, 1).remaining.values()))
+    assert code == 0 and re.search(rf"Attention by hand +0 of 12 +0 of 31 +{remaining} +\d{{4}}-", output)
     (whole / "grades" / progress.RECORD).write_text("{")
-    code, said, complaint = command("progress", cwd=whole)
-    assert (code, complaint.count("\n"), "never" in said) == (2, 1, True)
+    code, output, complaint = command("progress", cwd=whole)
+    assert (code, complaint.count("\n"), "never" in output) == (2, 1, True)
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No room", "/place/it"), CourseError("/place/it: No\n::room")])
@@ -484,11 +486,11 @@ def test_a_learner_is_shown_the_days_in_order_the_total_what_is_next_and_the_fee
         (tmp_path / folder).mkdir()
         for number in (1, 2, 3):
             notebook = COURSE.notebook(number)
-            given = notebook if folder == "solutions" or number == 2 else release_exercise(notebook)
-            (tmp_path / folder / COURSE.path(number).name).write_text(dump(given))
+            content = notebook if folder == "solutions" or number == 2 else release_exercise(notebook)
+            (tmp_path / folder / COURSE.path(number).name).write_text(dump(content))
     names = [COURSE.path(number).name for number in (1, 2, 3)]
     arguments = [f"exercises/{name}" for name in reversed(names)]
-    code, said, _ = command("grade", *arguments, "--out", "grades", "--jobs", "2", cwd=tmp_path)
+    code, output, _ = command("grade", *arguments, "--out", "grades", "--jobs", "2", cwd=tmp_path)
     assert code == 0
     full = [sum(question.points for question in COURSE.questions(number)) for number in (1, 2, 3)]
     titles = [
@@ -496,13 +498,13 @@ def test_a_learner_is_shown_the_days_in_order_the_total_what_is_next_and_the_fee
         f"{names[1]}: {full[1]:g} of {full[1]:g}",
         f"{names[2]}: 0 of {full[2]:g}",
     ]
-    assert [said.index(title) for title in titles] == sorted(said.index(title) for title in titles)
-    assert said.count("nothing is answered yet") == 2 and "missing" not in said
-    assert f"Together {full[1]:g} of {sum(full):g} points" in said
+    assert [output.index(title) for title in titles] == sorted(output.index(title) for title in titles)
+    assert output.count("nothing is answered yet") == 2 and "missing" not in output
+    assert f"Together {full[1]:g} of {sum(full):g} points" in output
     first = tasks(COURSE, 1)[next(iter(tasks(COURSE, 1)))].title.partition(". ")[2]
-    assert f"Next: day 1, {first} (" in said and f", in exercises/{names[0]}" in said
-    (page,) = re.findall(r"Feedback on day 2: (\S+)", said)
-    assert (tmp_path / page).is_file() and said.count("Feedback on") == 1
+    assert f"Next: day 1, {first} (" in output and f", in exercises/{names[0]}" in output
+    (page,) = re.findall(r"Feedback on day 2: (\S+)", output)
+    assert (tmp_path / page).is_file() and output.count("Feedback on") == 1
     assert not list((tmp_path / "grades").glob("canvas*")) and not list((tmp_path / "grades").glob("moodle*"))
 
 
@@ -519,23 +521,24 @@ def test_what_reads_progress_loads_nothing_heavy():
 
 
 def test_the_map_shows_the_grades_but_its_text_and_picture_hold_none(course):
-    before, fresh = ProgressMap(course)._repr_mimebundle_()[0], ProgressMap(course)
+    before = ProgressMap(course)._repr_mimebundle_()[0]
+    fresh = ProgressMap(course)
     grade(course, graded(1, one="passed", two="passed"))
-    shown = ProgressMap(course)
-    assert on_page(shown).shown["cards"][0]["lines"] == ["2 of 2 exercises · 4 of 5 points"]
-    assert (on_page(shown).shown["cards"][0]["part"], on_page(shown).shown["cards"][0]["next"]) == (1, "All done.")
-    assert on_page(shown).shown["told"][1] == "Next: day 2, To three (10 minutes)."
-    assert on_page(shown).shown["cards"][8]["planned"] and on_page(shown).shown["cards"][8]["part"] is None
-    after = shown._repr_mimebundle_()[0]
+    widget = ProgressMap(course)
+    assert on_page(widget).shown["cards"][0]["lines"] == ["2 of 2 exercises · 4 of 5 points"]
+    assert (on_page(widget).shown["cards"][0]["part"], on_page(widget).shown["cards"][0]["next"]) == (1, "All done.")
+    assert on_page(widget).shown["told"][1] == "Next: day 2, To three (10 minutes)."
+    assert on_page(widget).shown["cards"][8]["planned"] and on_page(widget).shown["cards"][8]["part"] is None
+    after = widget._repr_mimebundle_()[0]
     assert [after[mime] for mime in ("text/plain", "image/png")] == [before["text/plain"], before["image/png"]]
     assert on_page(fresh).shown["cards"][0]["part"] == 0
     send(fresh, asked=1)  # as the button does
-    assert on_page(fresh).shown == on_page(shown).shown
+    assert on_page(fresh).shown == on_page(widget).shown
 
 
 def test_a_day_whose_answers_changed_is_not_called_done(course):
     grade(course, graded(1, one="passed", two="passed"))
-    exercise(course, 1).write_text(asked(["one", "two"], {"two": "def two(): return 2"}))
+    exercise(course, 1).write_text(exercise_cells(["one", "two"], {"two": "def two(): return 2"}))
     card = on_page(ProgressMap(course)).shown["cards"][0]
     assert (card["lines"][1], card["next"]) == ("changed since it was graded", "Grade it again.")
 

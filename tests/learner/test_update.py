@@ -26,7 +26,9 @@ from course_utils.learner.update import update
 from course_utils.progress import read_progress
 
 DAY1 = "day1_attention_by_hand.ipynb"
-EXERCISE, SOLUTION, LESSON = f"exercises/{DAY1}", f"solutions/{DAY1}", f"notebooks/{DAY1}"
+EXERCISE = f"exercises/{DAY1}"
+SOLUTION = f"solutions/{DAY1}"
+LESSON = f"notebooks/{DAY1}"
 KEPT = f"exercises/kept/{DAY1.removesuffix('.ipynb')}-1.ipynb"
 ANSWERS = reference_answers(COURSE.notebook(1))
 MINE = {"softmax_row": ANSWERS["softmax_row"] + "\n# mine", "scores": "def scores(Q, K):\n    return 'half done'"}
@@ -63,7 +65,8 @@ def lesson(*sources):
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
     """The course's authors at work, what they published, and a learner's clone of it, in a folder."""
-    folder, solution = tmp_path_factory.mktemp("editions"), copy.deepcopy(COURSE.notebook(1))
+    folder = tmp_path_factory.mktemp("editions")
+    solution = copy.deepcopy(COURSE.notebook(1))
     files = {
         SOLUTION: dump(solution),
         EXERCISE: dump(release_exercise(solution)),
@@ -178,14 +181,14 @@ def test_answers_are_carried_into_the_new_editions_exercises_and_the_old_noteboo
     mine, newer = solve(learner, MINE), newer_exercises()
     publish(authors, newer)
     (merged,) = update(learner).merged
-    assert (merged.name, merged.kept, merged.answers, merged.lost) == (EXERCISE, KEPT, 2, ())
+    assert (merged.name, merged.copy, merged.answers, merged.lost) == (EXERCISE, KEPT, 2, ())
     assert (learner / KEPT).read_bytes() == mine
     cells = nbformat.read(learner / EXERCISE, as_version=4).cells
     fresh = nbformat.reads(newer[EXERCISE], as_version=4).cells
     assert answers_in(learner / EXERCISE) == answers_in(authors / EXERCISE) | MINE
     assert "Newer." in answers_in(learner / EXERCISE)["soft_lookup"] and "A newer edition." in cells[0].source
-    for cell, given in zip(cells, fresh, strict=True):
-        assert cell == given or cell.metadata.nbgrader.grade_id in MINE
+    for cell, original in zip(cells, fresh, strict=True):
+        assert cell == original or cell.metadata.nbgrader.grade_id in MINE
     assert update(learner).files == 0 and (learner / KEPT).read_bytes() == mine
 
 
@@ -229,7 +232,7 @@ def test_a_lesson_that_was_only_opened_leaves_no_copy_and_one_that_was_changed_o
             notebook.cells[0].outputs = [nbformat.v4.new_output("stream", text="1")]
         (learner / name).write_text(dump(notebook), encoding="utf-8")
     publish(authors, {LESSON: lesson("three = 3"), "notebooks/day2_other.ipynb": lesson("four = 4")})
-    done = {each.name: each.kept for each in update(learner).merged}
+    done = {each.name: each.copy for each in update(learner).merged}
     assert done == {LESSON: "", "notebooks/day2_other.ipynb": "notebooks/kept/day2_other-1.ipynb"}
     assert everything(learner).keys() - everything(authors).keys() == {"notebooks/kept/day2_other-1.ipynb"}
     assert (learner / LESSON).read_text() == lesson("three = 3") and git(learner, "status", "--porcelain") == ""
@@ -242,7 +245,7 @@ def test_other_files_that_both_changed_are_kept_with_their_endings(editions):
     (learner / "README.md").write_text("mine\n")
     git(learner, "add", "new.py", "library.py")
     publish(authors, {"library.py": "second = 2\n", "new.py": "new = 1\n", "README.md": None})
-    done = {each.name: (each.kept, each.gone) for each in update(learner).merged}
+    done = {each.name: (each.copy, each.gone) for each in update(learner).merged}
     assert done == {
         "README.md": ("kept/README-1.md", True),
         "library.py": ("kept/library-1.py", False),
@@ -264,7 +267,7 @@ def test_what_a_learner_committed_is_kept_as_what_is_not(editions):
     own = git(learner, "rev-parse", "HEAD").strip()
     (learner / "diary.md").write_text("mine, later\n")
     publish(authors, newer_exercises() | {"library.py": "second = 2\n", "new folder/ä b.py": "new = 1\n", LESSON: None})
-    done = {each.name: each.kept for each in update(learner).merged}
+    done = {each.name: each.copy for each in update(learner).merged}
     assert done == {EXERCISE: KEPT, "library.py": "kept/library-1.py"}
     assert (learner / KEPT).read_bytes() == mine and answers_in(learner / EXERCISE)["scores"] == MINE["scores"]
     assert (learner / "diary.md").read_text() == "mine, later\n" and not (learner / LESSON).exists()
@@ -290,7 +293,7 @@ def test_who_has_the_new_file_already_loses_nothing_and_keeps_nothing(editions):
         (folder / "library.py").write_text("second = 2\n")
         (folder / "new.py").write_text("new = 1\n")
     publish(authors, {})
-    assert {each.kept for each in update(learner).merged} == {""}
+    assert {each.copy for each in update(learner).merged} == {""}
     assert git(learner, "status", "--porcelain") == "" and not (learner / "kept").exists()
 
 
@@ -299,7 +302,7 @@ def test_a_notebook_that_is_broken_or_not_answered_is_replaced_and_kept(editions
     (learner / EXERCISE).write_text("{ broken")
     publish(authors, newer_exercises())
     (merged,) = update(learner).merged
-    assert (merged.kept, merged.answers) == (KEPT, 0) and (learner / KEPT).read_text() == "{ broken"
+    assert (merged.copy, merged.answers) == (KEPT, 0) and (learner / KEPT).read_text() == "{ broken"
     assert (learner / EXERCISE).read_bytes() == (authors / EXERCISE).read_bytes()
 
 
@@ -367,8 +370,8 @@ def unanswered(exercises):
 def test_answers_of_0_3_0_are_carried_into_the_new_order_and_its_notebook_is_kept(updated, day):
     learner, merged = updated
     done = merged[f"exercises/{NAMES[day]}.ipynb"]
-    assert (learner / done.kept).read_text(encoding="utf-8") == answered(day)
-    old, now = answers_in(learner / done.kept), answers_in(learner / done.name)
+    assert (learner / done.copy).read_text(encoding="utf-8") == answered(day)
+    old, now = answers_in(learner / done.copy), answers_in(learner / done.name)
     assert list(old) == OLD_NAMES[str(day)]["exercises"] and (done.answers, done.lost) == (len(old), ())
     assert [grade_id for grade_id, answer in old.items() if answer.strip() not in now[grade_id]] == []
 
@@ -377,8 +380,8 @@ def test_answers_of_0_3_0_are_still_graded(updated):
     learner, _ = updated
     (learner / "grades/progress.json").unlink()
     paths = [learner / f"exercises/{name}.ipynb" for name in NAMES.values()]
-    code, _, said = course("grade", "--out", learner / "grades", "--", *paths, cwd=learner)
-    assert code == 0, said
+    code, _, output = course("grade", "--out", learner / "grades", "--", *paths, cwd=learner)
+    assert code == 0, output
     passed = {exercise.id for day in read_progress(learner).days for exercise in day.exercises if exercise.done}
     assert {name for day in NAMES for name in OLD_NAMES[str(day)]["exercises"]} - passed <= ASKED_ANEW
 
@@ -508,7 +511,7 @@ def test_the_command_says_what_became_of_the_learners_files(editions, monkeypatc
     publish(authors, newer_exercises(drop=["scores"]) | {"library.py": None, "pyproject.toml": ""})
     monkeypatch.chdir(learner)
     monkeypatch.setattr(sys, "argv", ["course", "update"])
-    for said in (
+    for lines in (
         [
             f"{EXERCISE} is the new edition's with 1 of your answers; yours is {KEPT}",
             "library.py is no longer in the course; yours is kept/library-1.py",
@@ -521,8 +524,8 @@ def test_the_command_says_what_became_of_the_learners_files(editions, monkeypatc
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = capsys.readouterr()
-        assert (ended.value.code or 0, out.splitlines()) == (0, said)
-        assert ("no longer asks scores" in err) == (len(said) > 1)
+        assert (ended.value.code or 0, out.splitlines()) == (0, lines)
+        assert ("no longer asks scores" in err) == (len(lines) > 1)
 
 
 def test_the_stub_of_the_course_is_no_answer_of_the_learners(editions):

@@ -78,7 +78,9 @@ def split(cells, grade_id: str, above: str, below: str) -> None:
     """What JupyterLab does: both halves keep the metadata, and the lower one gets a new id."""
     i = place(cells, grade_id)
     lower = copy.deepcopy(cells[i])
-    cells[i].source, lower.source, lower["id"] = above, below, "split"
+    cells[i].source = above
+    lower.source = below
+    lower["id"] = "split"
     cells.insert(i + 1, lower)
 
 

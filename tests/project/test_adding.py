@@ -169,15 +169,15 @@ def listed(what):
 
 
 def test_the_page_lists_these_files_of_an_exercise_and_no_others():
-    wanted = [name.replace("day1_attention_by_hand.md", "day1_….md") for name in EXERCISE]
-    assert [name.replace("dayN", "day1") for name in listed("An exercise")] == wanted and len(wanted) <= 4
+    expected = [name.replace("day1_attention_by_hand.md", "day1_….md") for name in EXERCISE]
+    assert [name.replace("dayN", "day1") for name in listed("An exercise")] == expected and len(expected) <= 4
 
 
 def test_the_page_lists_these_files_of_a_day_and_no_others():
-    wanted = [TABLE, *(re.sub(r"_stub\b", "_…", name) for name in NEW)]
-    found = [name.replace("dayN", f"day{STUB}") for name in listed("A day")]
-    assert sorted(found) == sorted(wanted) and len(found) <= 9
-    places = {re.match(r"course_utils/\w+/|\w+/", name)[0] for name in found}
+    expected = [TABLE, *(re.sub(r"_stub\b", "_…", name) for name in NEW)]
+    names = [name.replace("dayN", f"day{STUB}") for name in listed("A day")]
+    assert sorted(names) == sorted(expected) and len(names) <= 9
+    places = {re.match(r"course_utils/\w+/|\w+/", name)[0] for name in names}
     assert places == {"sources/", "course_utils/days/", "course_utils/answers/", "tests/"}
 
 
@@ -208,8 +208,8 @@ def test_its_judge_accepts_the_right_ones_refuses_the_wrong_and_names_the_mistak
 @ADDED
 def test_what_holds_for_each_day_holds_for_the_new_one(course):
     chosen = f"day{STUB} or [{STUB}] or test_days"
-    told = run(course, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *OF_EACH_DAY, "-k", chosen)
-    assert int(re.search(r"(\d+) passed", told)[1]) > 25 and "failed" not in told
+    report = run(course, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *OF_EACH_DAY, "-k", chosen)
+    assert int(re.search(r"(\d+) passed", report)[1]) > 25 and "failed" not in report
 
 
 @ADDED

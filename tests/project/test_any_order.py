@@ -9,7 +9,7 @@ from course_utils.course import ROOT
 UNTOLD = "nbval-ignore-output"  # the tag of cells that measure
 
 
-def told(cell):
+def output_texts(cell):
     """What a cell shows, as text."""
     outputs = [output.get("text") or output.get("data", {}).get("text/plain") for output in cell.outputs]
     return "".join(text for text in outputs if text)  # one stream may come in several pieces
@@ -24,8 +24,8 @@ def test_after_a_full_run_each_cell_gives_the_same_again(path):
     with client.setup_kernel():
         for place, cell in cells:
             client.execute_cell(cell, place)
-        before = {place: told(cell) for place, cell in cells}
+        before = {place: output_texts(cell) for place, cell in cells}
         for place, cell in reversed(cells):
             client.execute_cell(cell, place)
             if UNTOLD not in cell.metadata.get("tags", []):
-                assert told(cell) == before[place], cell.source
+                assert output_texts(cell) == before[place], cell.source

@@ -54,4 +54,4 @@ def test_no_day_and_no_lesson_needs_another_day():
     for kind in SOURCES.values():
         for path in sorted((ROOT / kind).glob("day*.md")):
             own = re.match(r"day(\d+)", path.name)[1]
-            assert {found[1] for found in NAMED.finditer(path.read_text(encoding="utf-8"))} <= {own}, path
+            assert {match[1] for match in NAMED.finditer(path.read_text(encoding="utf-8"))} <= {own}, path

@@ -47,11 +47,11 @@ def lines_of(token) -> list[str]:
 
 def commands_in(document: Path, program: str) -> list[list[str]]:
     """The commands of one program that a document quotes, in words. An ellipsis stands for whatever one may add."""
-    found = []
+    commands = []
     for line in code_in(document):
         words = shlex.split(line, comments=True) if re.match(rf"{program} [\w-]", line) else []
-        found += [[word for word in words[1:] if word not in ("…", "...")]] if words else []
-    return found
+        commands += [[word for word in words[1:] if word not in ("…", "...")]] if words else []
+    return commands
 
 
 def verify_options(words: list[str]) -> None:
@@ -82,15 +82,15 @@ def test_the_examples_in_the_help_of_a_command_can_be_typed(name):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ("reset x", "Invalid value for 'DAY': give it in digits"),
         ("grad", "No such command 'grad'. Did you mean 'grade'?"),
         ("bogus", "No such command 'bogus'. course --help lists those that there are."),
     ],
 )
-def test_a_typing_error_gets_one_line_that_says_what_to_type(words, said):
-    assert run_course(*words.split()) == (2, "", f"course: {said}\n")
+def test_a_typing_error_gets_one_line_that_says_what_to_type(words, message):
+    assert run_course(*words.split()) == (2, "", f"course: {message}\n")
 
 
 @each_document
@@ -166,7 +166,8 @@ def test_the_teachers_page_and_the_grader_take_their_seconds_from_one_place():
     """What a check accepts in a notebook is no timeout when graded: hidden inputs are up to twice the work."""
     assert Limits().cell_seconds == Limits().idle_seconds == time_limits.GRADED_SECONDS
     assert Settings().seconds == time_limits.NOTEBOOK_SECONDS < Limits().cpu_seconds
-    cell, book = f"{time_limits.GRADED_SECONDS:g}", f"{time_limits.NOTEBOOK_SECONDS:g}"
+    cell = f"{time_limits.GRADED_SECONDS:g}"
+    book = f"{time_limits.NOTEBOOK_SECONDS:g}"
     text = " ".join((ROOT / "docs" / "teaching.md").read_text(encoding="utf-8").split())
     assert f"a cell has {cell} seconds of work, three times what a check allows" in text
     assert f"A notebook has {book}" in text and f"A cell may do nothing for {cell} seconds" in text

@@ -19,24 +19,24 @@ from course_utils.sandbox.confinement import Confinement
 
 
 @pytest.fixture(scope="module")
-def found():
+def findings():
     return {each.part: each for each in doctor.examine()}
 
 
-def test_here_it_finds_what_the_marks_of_the_tests_find(found):
-    assert doctor.ready(list(found.values()))
-    assert all(found[part].state == doctor.GOOD for part in ("course", "Python", "packages", "torch", "JupyterLab"))
-    assert (found["browser"].state == doctor.GOOD) == (not needs.NO_CHROMIUM)
-    if found["sandbox"].state == doctor.GOOD:
+def test_here_it_finds_what_the_marks_of_the_tests_find(findings):
+    assert doctor.ready(list(findings.values()))
+    assert all(findings[part].state == doctor.GOOD for part in ("course", "Python", "packages", "torch", "JupyterLab"))
+    assert (findings["browser"].state == doctor.GOOD) == (not needs.NO_CHROMIUM)
+    if findings["sandbox"].state == doctor.GOOD:
         assert not needs.BUBBLEWRAP.args[0]
 
 
-def test_it_names_the_pythons_on_which_this_edition_was_tested(found):
-    assert "this edition was tested on 3.11, 3.12, 3.13" in found["Python"].found
+def test_it_names_the_pythons_on_which_this_edition_was_tested(findings):
+    assert "this edition was tested on 3.11, 3.12, 3.13" in findings["Python"].found
 
 
-def test_whatever_is_missing_and_can_be_had_has_a_word_on_how(found):
-    for each in found.values():
+def test_whatever_is_missing_and_can_be_had_has_a_word_on_how(findings):
+    for each in findings.values():
         assert each.state in (doctor.GOOD, doctor.OPTIONAL, doctor.NEEDED) and each.found
         assert not (each.state == doctor.GOOD and each.todo), each
         assert not (each.state == doctor.NEEDED and not each.todo), each
@@ -49,8 +49,8 @@ def test_the_command_says_it_in_words_and_as_json(monkeypatch):
     assert (status, err) == (1, "")
     assert "✗" in out and "not [red]there[/red]" in out and "To have it: pip install torch" in out
     status, out, err = in_process.course("doctor", "--json")
-    told = json.loads(out)
-    assert (status, told["ready"], told["findings"][0]["part"]) == (1, False, "torch")
+    report = json.loads(out)
+    assert (status, report["ready"], report["findings"][0]["part"]) == (1, False, "torch")
     monkeypatch.setattr(doctor, "examine", lambda: [doctor.Finding("GPU", doctor.OPTIONAL, "none")])
     assert in_process.course("doctor")[0] == 0 and in_process.course("doctor", "--json")[0] == 0
 
@@ -85,8 +85,8 @@ def test_a_torch_that_does_not_load(monkeypatch, error):
 
     monkeypatch.delitem(sys.modules, "torch")
     monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
-    found = doctor.torch()
-    assert found.state == doctor.NEEDED and str(error) in found.found and '"torch==' in found.todo
+    finding = doctor.torch()
+    assert finding.state == doctor.NEEDED and str(error) in finding.found and '"torch==' in finding.todo
 
 
 def test_another_torch_and_one_with_a_gpu(monkeypatch):
@@ -97,8 +97,8 @@ def test_another_torch_and_one_with_a_gpu(monkeypatch):
     fake = SimpleNamespace(__version__="2.4.1+cu121", version=SimpleNamespace(cuda="12.1"), cuda=cuda)
     monkeypatch.setitem(sys.modules, "torch", fake)
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    found = doctor.torch()
-    assert found.state == doctor.OPTIONAL and "2.4.1+cu121, for CUDA 12.1; the course pins ==" in found.found
+    finding = doctor.torch()
+    assert finding.state == doctor.OPTIONAL and "2.4.1+cu121, for CUDA 12.1; the course pins ==" in finding.found
     assert doctor.gpu() == doctor.Finding("GPU", doctor.GOOD, "NVIDIA H100, 80 GiB")
     if sys.platform == "linux":
         assert "compiled for the GPU" in doctor.triton().found
@@ -109,16 +109,16 @@ def test_another_torch_and_one_with_a_gpu(monkeypatch):
 @needs.LINUX
 def test_no_triton(monkeypatch):
     without(monkeypatch, "triton")
-    found = doctor.triton()
-    assert found.state == doctor.OPTIONAL and '"triton==' in found.todo and "day 6" in found.todo
+    finding = doctor.triton()
+    assert finding.state == doctor.OPTIONAL and '"triton==' in finding.todo and "day 6" in finding.todo
 
 
 def test_no_jupyterlab_and_one_without_widgets(monkeypatch, tmp_path):
     from jupyter_core import paths
 
     monkeypatch.setattr(paths, "jupyter_path", lambda *parts: [str(tmp_path)])
-    found = doctor.jupyterlab()
-    assert found.state == doctor.NEEDED and "without its extension" in found.found and "anywidget" in found.todo
+    finding = doctor.jupyterlab()
+    assert finding.state == doctor.NEEDED and "without its extension" in finding.found and "anywidget" in finding.todo
     for name in doctor.EXTENSIONS:
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "package.json").touch()
@@ -136,9 +136,9 @@ def test_a_sandbox_that_holds_less_or_not_at_all(monkeypatch):
 
     monkeypatch.setattr(confinement, "open_kernels", held)
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    found = doctor.sandbox()
-    assert found.state == doctor.OPTIONAL and "What stays open" in found.found
-    assert ("apt-get install bubblewrap" in found.todo) == (sys.platform == "linux")
+    finding = doctor.sandbox()
+    assert finding.state == doctor.OPTIONAL and "What stays open" in finding.found
+    assert ("apt-get install bubblewrap" in finding.todo) == (sys.platform == "linux")
 
     def refused(warm):
         raise NotConfined("no kernels by limits on this machine: why")
@@ -150,9 +150,9 @@ def test_a_sandbox_that_holds_less_or_not_at_all(monkeypatch):
 def test_no_chromium(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     without(monkeypatch, "playwright")
-    found = doctor.browser()
-    assert found.state == doctor.OPTIONAL and found.found == "without Chromium and playwright"
-    assert "apt-get install chromium and " in found.todo and "pip install playwright" in found.todo
+    finding = doctor.browser()
+    assert finding.state == doctor.OPTIONAL and finding.found == "without Chromium and playwright"
+    assert "apt-get install chromium and " in finding.todo and "pip install playwright" in finding.todo
 
 
 def test_an_old_python_and_a_course_installed_alone(monkeypatch):
@@ -160,15 +160,19 @@ def test_an_old_python_and_a_course_installed_alone(monkeypatch):
     assert doctor.python().state == doctor.NEEDED and ">=3.11" in doctor.python().todo
     monkeypatch.setattr(doctor.course, "IN_CHECKOUT", False)
     monkeypatch.setattr(doctor.course, "repository", lambda: "https://example.org/course")
-    found = doctor.the_course()
-    assert found.state == doctor.OPTIONAL and "git clone https://example.org/course" in found.todo
+    finding = doctor.the_course()
+    assert finding.state == doctor.OPTIONAL and "git clone https://example.org/course" in finding.todo
 
 
 def test_an_address_that_is_not_set_is_one_line_on_who_sets_it(monkeypatch):
     monkeypatch.setattr(doctor.course, "repository", lambda: "https://github.com/OWNER/course")
-    told = [each for each in doctor.examine() if each.part == "address"]
-    assert len(told) == 1 and told[0].state == doctor.OPTIONAL and "pyproject.toml" in told[0].found
-    assert doctor.ready(told) and not told[0].todo and "OWNER" not in told[0].found
+    address_findings = [each for each in doctor.examine() if each.part == "address"]
+    assert (
+        len(address_findings) == 1
+        and address_findings[0].state == doctor.OPTIONAL
+        and "pyproject.toml" in address_findings[0].found
+    )
+    assert doctor.ready(address_findings) and not address_findings[0].todo and "OWNER" not in address_findings[0].found
     for there in ("https://github.com/ada/course", ""):  # a class's edition has none
         monkeypatch.setattr(doctor.course, "repository", lambda there=there: there)
         assert doctor.address() is None

@@ -74,7 +74,8 @@ def test_the_changelog_keeps_its_form():
     headings = re.findall(r"^## (.+)$", CHANGELOG, re.MULTILINE)
     assert [one for one in headings if one != "[Unreleased]"] == [f"[{name}] - {day}" for name, day in EDITIONS]
     assert set(re.findall(r"^### (.+)$", CHANGELOG, re.MULTILINE)) <= KINDS
-    versions, days = [Version(name) for name, _ in EDITIONS], [date.fromisoformat(day) for _, day in EDITIONS]
+    versions = [Version(name) for name, _ in EDITIONS]
+    days = [date.fromisoformat(day) for _, day in EDITIONS]
     assert versions == sorted(set(versions), reverse=True) and days == sorted(days, reverse=True)
 
 
@@ -94,21 +95,21 @@ def test_the_command_says_the_version():
 
 
 def test_an_installed_course_says_version_and_repository_by_its_metadata(monkeypatch, tmp_path):
-    told = importlib.metadata.PathDistribution(tmp_path / "course_utils.dist-info")
-    told._path.mkdir()
+    distribution = importlib.metadata.PathDistribution(tmp_path / "course_utils.dist-info")
+    distribution._path.mkdir()
     urls = "Project-URL: Page, https://a.example/\nProject-URL: Repository, https://b.example/x/\n"
-    (told._path / "METADATA").write_text(f"Metadata-Version: 2.4\nName: course_utils\nVersion: 9.8.7\n{urls}")
+    (distribution._path / "METADATA").write_text(f"Metadata-Version: 2.4\nName: course_utils\nVersion: 9.8.7\n{urls}")
     monkeypatch.setattr(course, "IN_CHECKOUT", False)
-    monkeypatch.setattr(course, "metadata", lambda name: told.metadata)
+    monkeypatch.setattr(course, "metadata", lambda name: distribution.metadata)
     assert (course.version(), course.repository()) == ("9.8.7", "https://b.example/x")
 
 
 def test_files_repeat_the_address_of_the_repository_as_it_is_set():
     *_, owner, repository = course.repository().split("/")
-    said = re.compile(rf"(?:github\.com|github|gh)/([\w.-]+)/{re.escape(repository)}\b")  # also at Colab and Binder
-    owners = {path: said.findall(path.read_text(encoding="utf-8")) for path in files(*TEXTS)}
+    address = re.compile(rf"(?:github\.com|github|gh)/([\w.-]+)/{re.escape(repository)}\b")  # also at Colab and Binder
+    owners = {path: address.findall(path.read_text(encoding="utf-8")) for path in files(*TEXTS)}
     assert all(bool(owners[ROOT / name]) == course.is_published() for name in SAY_THE_ADDRESS)
-    assert not {path: found for path, found in owners.items() if set(found) - {owner}}
+    assert not {path: owners_there for path, owners_there in owners.items() if set(owners_there) - {owner}}
 
 
 def lines(modules):

@@ -24,7 +24,7 @@ LEARNERS = ("attention", "costs", "models", "serving", "views", "checks", "progr
 
 
 @pytest.fixture(scope="module", params=["windows", pytest.param("macos", marks=MACOS)])
-def told(request):
+def report(request):
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     command = [sys.executable, str(ROOT / "tests" / "elsewhere.py"), request.param]
     ended = subprocess.run(command, capture_output=True, text=True, env=environment | {"OMP_NUM_THREADS": "1"})
@@ -32,45 +32,45 @@ def told(request):
     return json.loads(ended.stdout.splitlines()[-1]) | {"system": request.param}
 
 
-def test_every_module_that_a_notebook_needs_imports(told):
-    rooms = {name: error for name, error in told["modules"].items() if name.split(".")[1] in LEARNERS}
+def test_every_module_that_a_notebook_needs_imports(report):
+    rooms = {name: error for name, error in report["modules"].items() if name.split(".")[1] in LEARNERS}
     assert {name.split(".")[1] for name in rooms} == set(LEARNERS)
     assert {name: error for name, error in rooms.items() if error and name not in NEEDS_TRITON} == {}
 
 
-def test_the_kernels_say_that_they_need_triton(told):
+def test_the_kernels_say_that_they_need_triton(report):
     for name in NEEDS_TRITON:
-        assert told["modules"][name].startswith("ImportError: these kernels need Triton"), name
+        assert report["modules"][name].startswith("ImportError: these kernels need Triton"), name
 
 
-def test_the_import_cells_of_every_notebook_run(told):
-    assert len(told["notebooks"]) == 2 + 2 * len(LEARNT)  # the map, what to read, lessons and exercises of each day
-    assert {name: error for name, error in told["notebooks"].items() if error} == {}
+def test_the_import_cells_of_every_notebook_run(report):
+    assert len(report["notebooks"]) == 2 + 2 * len(LEARNT)  # the map, what to read, lessons and exercises of each day
+    assert {name: error for name, error in report["notebooks"].items() if error} == {}
 
 
-def test_day_6_says_that_there_is_no_triton_and_nothing_else(told):
-    assert told["cell of day 6"] == "No Triton on this system (it has wheels for Linux only): nothing to run here."
+def test_day_6_says_that_there_is_no_triton_and_nothing_else(report):
+    assert report["cell of day 6"] == "No Triton on this system (it has wheels for Linux only): nothing to run here."
 
 
-def test_what_cannot_grade_here_says_so_and_does_not_break(told):
-    modules = {name: error for name, error in told["modules"].items() if ".sandbox.inside" not in name}
+def test_what_cannot_grade_here_says_so_and_does_not_break(report):
+    modules = {name: error for name, error in report["modules"].items() if ".sandbox.inside" not in name}
     rooms = ("course_utils.grading", "course_utils.sandbox")
     complaints = {error for name, error in modules.items() if name.startswith(rooms) and error}
-    if told["system"] == "windows":
-        (said,) = complaints
-        assert said.startswith("CourseError: answers can be graded on Linux and macOS only") and "\n" not in said
+    if report["system"] == "windows":
+        (line,) = complaints
+        assert line.startswith("CourseError: answers can be graded on Linux and macOS only") and "\n" not in line
         assert not any(error for name, error in modules.items() if name.startswith("course_utils.authoring"))
     else:
         assert not complaints
 
 
-def test_the_doctor_finds_all_that_a_learner_needs(told):
-    assert told["doctor"] == {"status": None, "stderr": ""}  # with which Python ends as with 0
+def test_the_doctor_finds_all_that_a_learner_needs(report):
+    assert report["doctor"] == {"status": None, "stderr": ""}  # with which Python ends as with 0
 
 
-def test_the_command_line_opens_and_grading_ends_in_one_line(told):
-    assert told["help"] == {"status": 0, "stderr": ""}
-    if told["system"] == "windows":
-        assert told["grade"]["status"] == 2
-        assert told["grade"]["stderr"].startswith("course: answers can be graded on Linux and macOS only")
-        assert told["grade"]["stderr"].count("\n") == 1
+def test_the_command_line_opens_and_grading_ends_in_one_line(report):
+    assert report["help"] == {"status": 0, "stderr": ""}
+    if report["system"] == "windows":
+        assert report["grade"]["status"] == 2
+        assert report["grade"]["stderr"].startswith("course: answers can be graded on Linux and macOS only")
+        assert report["grade"]["stderr"].count("\n") == 1

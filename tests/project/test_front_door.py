@@ -9,8 +9,8 @@ from course_utils.course import ROOT
 
 def flags(name):
     """The values that `make lab` gives JupyterLab for an option."""
-    told = shlex.split(subprocess.check_output(["make", "-n", "lab"], cwd=ROOT, text=True))
-    return [flag.partition("=")[2] for flag in told if flag.startswith(f"--{name}=")]
+    words = shlex.split(subprocess.check_output(["make", "-n", "lab"], cwd=ROOT, text=True))
+    return [flag.partition("=")[2] for flag in words if flag.startswith(f"--{name}=")]
 
 
 def test_make_lab_opens_the_course_map():
@@ -21,7 +21,7 @@ def test_make_lab_opens_the_course_map():
 
 def test_the_file_browser_leaves_out_what_a_learner_never_opens():
     unseen = flags("ContentsManager.hide_globs")
-    shown = {path.name for path in ROOT.iterdir() if not any(fnmatch(path.name, glob) for glob in unseen)}
-    assert {"notebooks", "exercises", "solutions", "course_utils", "docs", "README.md"} <= shown
-    assert not {"tests", "sources", "benchmarks", "scripts", "templates", "pyproject.toml", "requirements.lock"} & shown
-    assert not {"biome.json", "package.json", "package-lock.json", "node_modules"} & shown
+    names = {path.name for path in ROOT.iterdir() if not any(fnmatch(path.name, glob) for glob in unseen)}
+    assert {"notebooks", "exercises", "solutions", "course_utils", "docs", "README.md"} <= names
+    assert not {"tests", "sources", "benchmarks", "scripts", "templates", "pyproject.toml", "requirements.lock"} & names
+    assert not {"biome.json", "package.json", "package-lock.json", "node_modules"} & names

@@ -31,44 +31,45 @@ lessons = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 both = pytest.mark.parametrize("path", [*LESSONS, *EXERCISES], ids=lambda path: f"{path.parent.name}-{path.stem}")
 
 
-def read(path):
+def read_lesson(path):
     return path.read_text(encoding="utf-8")
 
 
 def headings(path):
-    return HEADING.findall(CELL.sub("", read(path)))
+    return HEADING.findall(CELL.sub("", read_lesson(path)))
 
 
 @lessons
 def test_one_plays_within_the_first_600_words(path):
-    assert words_before_play(read(path)) <= 600
+    assert words_before_play(read_lesson(path)) <= 600
 
 
 @lessons
 def test_places_to_stop_are_at_most_45_minutes_apart(path):
-    assert max(stretches(read(path))) <= MOST, [round(each) for each in stretches(read(path))]
+    assert max(stretches(read_lesson(path))) <= MOST, [round(each) for each in stretches(read_lesson(path))]
 
 
 @lessons
 def test_the_minutes_that_are_told_are_those_of_the_text(path):
-    day, counted = next(day for day in DAYS if day.number == day_of(path.name)), minutes(read(path))
-    told = f"minutes = {counted} in days.toml, and in the lesson, by make build: about {spell_minutes(counted)}"
-    assert day.minutes == counted, told
+    day = next(day for day in DAYS if day.number == day_of(path.name))
+    counted = minutes(read_lesson(path))
+    advice = f"minutes = {counted} in days.toml, and in the lesson, by make build: about {spell_minutes(counted)}"
+    assert day.minutes == counted, advice
 
 
 @lessons
 def test_folds_and_appendices_take_at_most_15_minutes(path):
-    assert minutes_of_more(read(path)) <= MORE
+    assert minutes_of_more(read_lesson(path)) <= MORE
 
 
 @lessons
 def test_a_lesson_shows_no_more_cells_of_code_than_its_day_may(path):
-    assert cells_shown(read(path)) <= SHOWN.get(day_of(path.name), 45)
+    assert cells_shown(read_lesson(path)) <= SHOWN.get(day_of(path.name), 45)
 
 
 @lessons
 def test_the_cell_for_colab_takes_no_minutes(path):
-    text = read(path)
+    text = read_lesson(path)
     (cell,) = re.findall(r"^```\{code-cell\} ipython3\n[^`]*?tags: \[setup.*?^```\n\n", text, re.MULTILINE | re.DOTALL)
     without = text.replace(cell, "")
     assert without != text and stretches(without) == stretches(text)
@@ -76,7 +77,9 @@ def test_the_cell_for_colab_takes_no_minutes(path):
 
 @lessons
 def test_code_does_not_scroll_sideways(path):
-    cells = [cell for cell in CELL.findall(read(path)) if "google.colab" not in cell]  # that one holds an address
+    cells = [
+        cell for cell in CELL.findall(read_lesson(path)) if "google.colab" not in cell
+    ]  # that one holds an address
     lines = [line for cell in cells for line in cell.splitlines()]
     assert [line for line in lines if len(line) > COLUMNS] == []
 
@@ -106,17 +109,19 @@ def test_rows_in_brackets_are_a_printed_matrix(printed, is_matrix):
 
 @lessons
 def test_figures_bring_their_own_alt_texts_and_captions(path):
-    assert "alt=" not in "".join(CELL.findall(read(path)))
+    assert "alt=" not in "".join(CELL.findall(read_lesson(path)))
     for cell in nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", as_version=4).cells:
         if cell.cell_type == "code" and "picture(figures." in cell.source:
-            shown = [output.metadata["image/png"] for output in cell.outputs if "image/png" in output.get("data", {})]
-            assert shown and all(told.get("caption") for told in shown), cell.source
+            pictures = [
+                output.metadata["image/png"] for output in cell.outputs if "image/png" in output.get("data", {})
+            ]
+            assert pictures and all(picture.get("caption") for picture in pictures), cell.source
 
 
 @lessons
 def test_five_to_ten_references_with_links_say_what_to_read_and_what_to_skip(path):
     of_the_day = ROOT / "course_utils" / "days" / f"day{day_of(path.name)}" / "references.md"
-    listed = read(of_the_day) if of_the_day.exists() else read(path).partition("\n## References\n")[2]
+    listed = read_lesson(of_the_day) if of_the_day.exists() else read_lesson(path).partition("\n## References\n")[2]
     items = re.split(r"^- ", listed, flags=re.MULTILINE)[1:]
     assert 5 <= len(items) <= 10
     for item in items:
@@ -126,15 +131,15 @@ def test_five_to_ten_references_with_links_say_what_to_read_and_what_to_skip(pat
 
 @both
 def test_links_lead_to_what_lies_around_from_the_top_and_from_the_end(path):
-    text = FRONT.sub("", read(path))
-    places = [found.start() / len(text) for found in re.finditer(r"^\*\*Go to\*\* ", text, re.MULTILINE)]
+    text = FRONT.sub("", read_lesson(path))
+    places = [match.start() / len(text) for match in re.finditer(r"^\*\*Go to\*\* ", text, re.MULTILINE)]
     assert len(places) == 2 and places[0] < 0.05 and places[1] > 0.8, places
 
 
 @both
 def test_relative_links_and_their_anchors_exist(path):
     folder = ROOT / ("notebooks" if path in LESSONS else "solutions")
-    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", CELL.sub("", read(path))):
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", CELL.sub("", read_lesson(path))):
         file = folder / target if target else folder / f"{path.stem}.ipynb"
         assert file.is_file(), target
         kind = "exercises" if file.parent.resolve().name in ("exercises", "solutions") else "lessons"
@@ -145,7 +150,7 @@ def test_relative_links_and_their_anchors_exist(path):
 @pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
 def test_every_exercise_names_a_part_of_its_lesson(path):
     parts = {heading.partition(". ")[0] for heading in headings(ROOT / "sources/lessons" / path.name)}
-    for line in re.findall(r"^\d+ points? · difficulty.*$", read(path), re.MULTILINE):
+    for line in re.findall(r"^\d+ points? · difficulty.*$", read_lesson(path), re.MULTILINE):
         named = re.search(r" · lesson (parts? [\d, ]+(?:(?:and|to) \d+)?|appendix)( · further)?$", line)
         assert named, line
         assert set(re.findall(r"\d+", named[1])) <= parts, line
@@ -155,7 +160,7 @@ def test_every_exercise_names_a_part_of_its_lesson(path):
 @pytest.mark.parametrize("day", [1, 3])  # the days that part their exercises so far
 def test_exercises_follow_the_parts_of_the_lesson_and_the_core_takes_110_minutes_at_most(day):
     (path,) = (path for path in EXERCISES if path.name.startswith(f"day{day}_"))
-    *lines, last = re.findall(r"^\d+ points? · difficulty.*$", read(path), re.MULTILINE)
+    *lines, last = re.findall(r"^\d+ points? · difficulty.*$", read_lesson(path), re.MULTILINE)
     needs = [max(map(int, re.findall(r"\d+", line.partition("lesson ")[2])), default=99) for line in lines]
     assert needs == sorted(needs), lines
     assert sum(int(re.search(r"(\d+) minutes", line)[1]) for line in (*lines, last) if "further" not in line) <= 110

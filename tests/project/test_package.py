@@ -40,18 +40,18 @@ def tree() -> set[str]:
 def tracked(*places: str) -> list[str]:
     """The files that git tracks or would track in these places."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *places]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    if found.returncode:
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode:
         pytest.skip("this is no clone: git knows of no files")
-    return [name for name in found.stdout.splitlines() if (ROOT / name).is_file()]
+    return [name for name in listing.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 def test_every_file_of_the_package_is_code_or_named_as_its_data():
     package = ROOT / "course_utils"
     patterns = SETTINGS["tool"]["setuptools"]["package-data"]["course_utils"]
     taken = {path.relative_to(package).as_posix() for pattern in patterns for path in package.glob(pattern)}
-    left = {name for name in tree() if not name.endswith(".py")} - taken
-    assert left == set(), "name them in pyproject.toml, package-data, or the wheel lacks them"
+    unlisted = {name for name in tree() if not name.endswith(".py")} - taken
+    assert unlisted == set(), "name them in pyproject.toml, package-data, or the wheel lacks them"
 
 
 def test_every_folder_with_code_is_a_package():
@@ -65,7 +65,8 @@ def test_every_folder_with_code_is_a_package():
 def wheel(tmp_path_factory):
     """The wheel, built from the sdist of this tree as a clone has it: the list of files that an earlier build left here
     would bring back a module that is left out."""
-    folder, clone = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("clone")
+    folder = tmp_path_factory.mktemp("dist")
+    clone = tmp_path_factory.mktemp("clone")
     for name in tracked("course_utils", "labconfig", "LICENSE*", "README.md", "pyproject.toml", "setup.py"):
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, clone / name)
@@ -89,8 +90,8 @@ def test_the_wheel_holds_the_tree(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {f"course_utils/{name}" for name in tree()} <= names
     data = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
-    asked = SETTINGS["tool"]["setuptools"]["data-files"]
-    assert data == {f"{folder}/{Path(name).name}" for folder, files in asked.items() for name in files}
+    data_files = SETTINGS["tool"]["setuptools"]["data-files"]
+    assert data == {f"{folder}/{Path(name).name}" for folder, files in data_files.items() for name in files}
     assert {name.partition("/")[0] for name in names if ".d" not in name.partition("/")[0]} == {"course_utils"}
 
 
@@ -110,7 +111,8 @@ print(json.dumps({"package": course_utils.__file__, "failed": failed}))
 
 @pytest.mark.thorough("the wheel is built from the sdist")
 def test_all_that_lessons_and_exercises_import_is_in_the_wheel(wheel, tmp_path):
-    python, here = tmp_path / "environment" / "bin" / "python", tmp_path / "here"
+    python = tmp_path / "environment" / "bin" / "python"
+    here = tmp_path / "here"
     here.mkdir()
     run_python("-m", "venv", "--without-pip", tmp_path / "environment")
     run_python("-m", "pip", "--python", python, "install", "--no-index", "--no-deps", "--quiet", wheel)
@@ -118,37 +120,37 @@ def test_all_that_lessons_and_exercises_import_is_in_the_wheel(wheel, tmp_path):
     # What the course depends on is found in this environment, after the wheel; an editable course is not: its own .pth
     # counts only where it lies.
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
-    wanted = sorted(set().union(*map(imports, (path for path in NOTEBOOKS if path.parent.name != SOLUTIONS))))
-    assert any("course_utils.serving" in statement for statement in wanted)
-    first = imported_in(here, python, wanted)
+    needed = sorted(set().union(*map(imports, (path for path in NOTEBOOKS if path.parent.name != SOLUTIONS))))
+    assert any("course_utils.serving" in statement for statement in needed)
+    first = imported_in(here, python, needed)
     assert Path(first["package"]).is_relative_to(packages) and first["failed"] == {}
     shutil.rmtree(packages / "course_utils" / "serving")  # 0.2.0 had none
-    failed = imported_in(here, python, wanted)["failed"]
-    assert failed.keys() >= {each for each in wanted if "course_utils.serving" in each}
-    assert all("No module named 'course_utils.serving" in said for said in failed.values()), failed
+    failed = imported_in(here, python, needed)["failed"]
+    assert failed.keys() >= {each for each in needed if "course_utils.serving" in each}
+    assert all("No module named 'course_utils.serving" in message for message in failed.values()), failed
 
 
 def imported_in(folder, python, statements):
     """Where a Python finds the course, and which imports fail there and why."""
-    said = run_python("-I", "-c", IMPORT, json.dumps(statements), python=python, cwd=folder)
-    return json.loads(said.splitlines()[-1])
+    output = run_python("-I", "-c", IMPORT, json.dumps(statements), python=python, cwd=folder)
+    return json.loads(output.splitlines()[-1])
 
 
 def imports(path):
     """The imports of a notebook as statements, wherever they stand; not those of a package that a cell only tries."""
     for cell in nbformat.read(path, as_version=4).cells:
         parsed = body(cell.source) if cell.cell_type == "code" else []
-        found = [node for part in parsed for node in ast.walk(part) if isinstance(node, ast.Import | ast.ImportFrom)]
-        yield from (ast.unparse(node) for node in found if node in parsed or "course_utils" in ast.unparse(node))
+        nodes = [node for part in parsed for node in ast.walk(part) if isinstance(node, ast.Import | ast.ImportFrom)]
+        yield from (ast.unparse(node) for node in nodes if node in parsed or "course_utils" in ast.unparse(node))
 
 
 def test_the_devcontainer_calls_what_there_is():
     makefile = (ROOT / "Makefile").read_text()
-    said = " ".join(CONTAINER[step] for step in ("postCreateCommand", "postAttachCommand"))
-    assert "make .venv/.ready" in said and "STAMP := $(VENV)/.ready" in makefile and "VENV := .venv" in makefile
-    for target in re.findall(r"\bmake ([a-z]+)", said):
+    commands = " ".join(CONTAINER[step] for step in ("postCreateCommand", "postAttachCommand"))
+    assert "make .venv/.ready" in commands and "STAMP := $(VENV)/.ready" in makefile and "VENV := .venv" in makefile
+    for target in re.findall(r"\bmake ([a-z]+)", commands):
         assert re.search(rf"^{target}: ", makefile, re.MULTILINE), target
-    assert ".venv/bin/course doctor" in said and SETTINGS["project"]["scripts"]["course"]
+    assert ".venv/bin/course doctor" in commands and SETTINGS["project"]["scripts"]["course"]
     port = re.search(r"^PORT \?= (\d+)$", makefile, re.MULTILINE)[1]
     assert CONTAINER["forwardPorts"] == [int(port)] and list(CONTAINER["portsAttributes"]) == [port]
 
@@ -178,7 +180,8 @@ print(json.dumps({"checkout": course.IN_CHECKOUT, "repository": course.repositor
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """What the package says and leaves where it lies alone, as in site-packages, and is used in an empty folder."""
-    packages, here = tmp_path_factory.mktemp("packages"), tmp_path_factory.mktemp("here")
+    packages = tmp_path_factory.mktemp("packages")
+    here = tmp_path_factory.mktemp("here")
     (packages / "course_utils").symlink_to(ROOT / "course_utils")
     (here / "ada_day1.ipynb").write_bytes(NOTEBOOKS[0].read_bytes())
     environment = os.environ | {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -197,9 +200,9 @@ def test_a_course_that_was_installed_alone_keeps_guesses_in_the_current_folder(a
 
 def test_what_needs_the_courses_folders_says_in_one_line_to_clone_it(alone):
     todo = f"git clone {repository()} " if is_published() else "run this in the course's folder"
-    for command, (status, said) in alone["commands"].items():
-        assert status == 2 and said.count("\n") == 1, (command, said)
-        assert todo in said, (command, said)
+    for command, (status, message) in alone["commands"].items():
+        assert status == 2 and message.count("\n") == 1, (command, message)
+        assert todo in message, (command, message)
     assert todo in alone["map"][1]
 
 

@@ -64,7 +64,8 @@ class Case:
     """What otter's decorator keeps of a test."""
 
     def __init__(self, name, points, hidden):
-        self.points, self.hidden = points, hidden
+        self.points = points
+        self.hidden = hidden
 
     def __call__(self, function):
         self.run = function
@@ -149,7 +150,7 @@ WELL = Run(0, False, 9.0)
 
 
 @pytest.mark.parametrize(
-    ("run", "score", "neighbour", "said"),
+    ("run", "score", "neighbour", "message"),
     [
         (WELL, 19.0, 25.0, []),
         (WELL, 25.0, 25.0, ["earned 6 too many"]),
@@ -165,8 +166,8 @@ WELL = Run(0, False, 9.0)
     ],
     ids=lambda value: str(value) if isinstance(value, list) else "",
 )
-def test_what_went_wrong_is_told(run, score, neighbour, said):
-    assert judge(run, score, 19.0, neighbour, 25.0, "hx1") == said
+def test_what_went_wrong_is_told(run, score, neighbour, message):
+    assert judge(run, score, 19.0, neighbour, 25.0, "hx1") == message
 
 
 def test_a_submission_that_deserves_nothing_may_be_refused():
@@ -195,7 +196,8 @@ def test_the_page_has_the_totals_and_says_how_many_were_treated_as_they_deserve(
 
 def test_the_page_has_the_times_of_the_last_run_with_device_versions_and_date():
     about = {"date": "2026-01-02T03:04:05+00:00", "device": "a machine", "cores": 2, "python": "3.11", "torch": "2.13"}
-    seconds, ratios = {"ours": [0.3, 0.2, 0.25], "peer": [3.0]}, {"ours": 1.0, "peer": 12.0}
+    seconds = {"ours": [0.3, 0.2, 0.25], "peer": [3.0]}
+    ratios = {"ours": 1.0, "peer": 12.0}
     graders = {"ours": "course grade", "peer": "peer (version 1)"}
     speed = {"environment": about, "submissions": 20, "jobs": 2, "graders": graders}
     text = page(FOUND, "# Title\n", "", "", speed | {"seconds_a_submission": seconds, "ratio_to_ours": ratios})

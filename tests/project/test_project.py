@@ -25,10 +25,12 @@ LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 def files(*patterns: str) -> list[Path]:
     """The project's text files: what git tracks or would track; without git, everything but .venv and caches."""
-    found = subprocess.run(
+    listing = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
     )
-    names = found.stdout.splitlines() if found.returncode == 0 else [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")]
+    names = (
+        listing.stdout.splitlines() if listing.returncode == 0 else [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")]
+    )
     caches = r"\.venv|node_modules|\.git|build|__pycache__|\.\w+_cache|\.hypothesis|grades|[\w.]+\.egg-info"
     skipped = re.compile(rf"(^|/)({caches})(/|$)")
     paths = [ROOT / name for name in names if not skipped.search(name)]
@@ -63,14 +65,15 @@ def test_version_and_repository_are_said_in_one_place_each():
 
 
 @pytest.mark.parametrize(
-    ("lock", "asked"), [(LOCKS[0], PROJECT["dependencies"]), (LOCKS[1], PROJECT["optional-dependencies"]["dev"])]
+    ("lock", "requested"), [(LOCKS[0], PROJECT["dependencies"]), (LOCKS[1], PROJECT["optional-dependencies"]["dev"])]
 )
-def test_each_lock_pins_what_is_asked_for_and_what_that_needs(lock, asked):
-    pins, asked = locked() if "dev" in lock else locked(lock), requirements(asked)
-    for name, wanted in asked.items():
+def test_each_lock_pins_what_is_asked_for_and_what_that_needs(lock, requested):
+    pins = locked() if "dev" in lock else locked(lock)
+    requested = requirements(requested)
+    for name, requirement in requested.items():
         (pin,) = pins[name].specifier
-        assert pin.operator == "==" and wanted.specifier.contains(pin.version, prereleases=True), name
-    assert _needed(asked) <= set(pins)
+        assert pin.operator == "==" and requirement.specifier.contains(pin.version, prereleases=True), name
+    assert _needed(requested) <= set(pins)
 
 
 def test_a_learner_installs_nothing_that_only_contributors_need():
@@ -87,26 +90,26 @@ def _oldest() -> str:
     return oldest
 
 
-def _needed(asked: dict[str, Requirement], python: str = platform.python_version()) -> set[str]:
+def _needed(requested: dict[str, Requirement], python: str = platform.python_version()) -> set[str]:
     """The names of the packages asked for and of all that they need here, as their own metadata say; but for CUDA."""
     here = {"python_full_version": python, "python_version": python.rpartition(".")[0]}
-    open_ = {(name, *one.extras) for name, one in asked.items() if not one.marker or one.marker.evaluate()}
-    seen = set()
+    open_ = {(name, *one.extras) for name, one in requested.items() if not one.marker or one.marker.evaluate()}
+    visited = set()
     while open_:
-        seen.add(one := open_.pop())
+        visited.add(one := open_.pop())
         name, *extras = one
         for needed in map(Requirement, metadata(name).get_all("Requires-Dist") or ()):
             if not needed.marker or any(needed.marker.evaluate(here | {"extra": extra}) for extra in extras or [""]):
-                open_ |= {(canonicalize_name(needed.name), *needed.extras)} - seen
-    return {name for name, *_ in seen if not name.startswith(("nvidia", "cuda"))}
+                open_ |= {(canonicalize_name(needed.name), *needed.extras)} - visited
+    return {name for name, *_ in visited if not name.startswith(("nvidia", "cuda"))}
 
 
 def test_the_lock_serves_the_first_python_of_the_minor_version_asked_for():
     oldest = _oldest()
     for name in locked():
         with contextlib.suppress(PackageNotFoundError):
-            asked = metadata(name).get("Requires-Python") or ""
-            assert SpecifierSet(asked).contains(oldest), f"{name} asks for Python {asked}: pin an older version"
+            required = metadata(name).get("Requires-Python") or ""
+            assert SpecifierSet(required).contains(oldest), f"{name} asks for Python {required}: pin an older version"
 
 
 def test_the_lock_serves_every_machine():
@@ -126,14 +129,14 @@ def test_plain_make_lists_every_target():
 
 
 @pytest.mark.parametrize(
-    "version, said",
+    "version, message",
     [((3, 9), "Python 3.9 found at"), ((2, 7), "3.11 to 3.14 needed"), ((3, 15), "Python 3.15 found"), ((3, 11), "")],
 )
-def test_an_old_python_is_named(version, said, monkeypatch, tmp_path):
+def test_an_old_python_is_named(version, message, monkeypatch, tmp_path):
     preflight = _preflight(monkeypatch)
     monkeypatch.chdir(tmp_path)  # where there is no .venv
     monkeypatch.setattr(sys, "version_info", (*version, 0, "final", 0))
-    assert said in preflight.missing() and (said or not preflight.missing())
+    assert message in preflight.missing() and (message or not preflight.missing())
 
 
 def test_the_pythons_that_were_tested_are_named_in_one_way(monkeypatch):
@@ -159,12 +162,13 @@ def test_a_missing_venv_module_and_a_full_disk_are_named(monkeypatch, tmp_path):
 
 
 def test_a_virtual_environment_of_another_python_is_not_mixed_with_this_one(monkeypatch, tmp_path):
-    preflight, here = _preflight(monkeypatch), ".".join(map(str, sys.version_info[:2]))
+    preflight = _preflight(monkeypatch)
+    here = ".".join(map(str, sys.version_info[:2]))
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".venv").mkdir()
-    for version, said in ((f"{here}.99", ""), ("3.4.1", ".venv was made with Python 3.4")):
+    for version, message in ((f"{here}.99", ""), ("3.4.1", ".venv was made with Python 3.4")):
         (tmp_path / ".venv/pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {version}\n")
-        assert said in preflight.missing() and (said or "was made with" not in preflight.missing())
+        assert message in preflight.missing() and (message or "was made with" not in preflight.missing())
 
 
 def _preflight(monkeypatch):
@@ -231,10 +235,10 @@ def test_no_file_names_a_machine_or_a_registry():
     code = ("*.py", "*.js", "*.css", "Makefile", "run")
     for path in files(*code, "*.md", "*.toml", "*.yml", "*.lock", "package*.json", "*.ipynb"):
         text = path.read_text(encoding="utf-8")
-        found = MACHINE.search(text) or REGISTRY.search(text)
-        if path.parent.name == "browser" and found and found[0].startswith("file:"):
+        match = MACHINE.search(text) or REGISTRY.search(text)
+        if path.parent.name == "browser" and match and match[0].startswith("file:"):
             continue  # a page opened from the file system
-        assert not found, f"{path.relative_to(ROOT)}: {found}"
+        assert not match, f"{path.relative_to(ROOT)}: {match}"
 
 
 def test_lines_of_javascript_have_at_most_120_columns():

@@ -88,7 +88,8 @@ def imports() -> list[Import]:
 
 
 def imports_of(module: str) -> list[Import]:
-    path, found = MODULES[module], []
+    path = MODULES[module]
+    imported = []
     statements = [(ast.parse(path.read_text(encoding="utf-8")), True)]
     while statements:
         node, at_top = statements.pop()
@@ -106,8 +107,8 @@ def imports_of(module: str) -> list[Import]:
             if source.partition(".")[0] == "course_utils":
                 whole = f"{source}.{name}" in MODULES
                 target, name = (f"{source}.{name}", "") if whole else (source, name)
-                found.append(Import(module, target, name, at_top))
-    return found
+                imported.append(Import(module, target, name, at_top))
+    return imported
 
 
 HOLD_IMPORTS = ast.stmt | ast.excepthandler | ast.match_case
@@ -173,9 +174,9 @@ def test_what_runs_beside_student_code_needs_nothing_of_the_course():
 
 
 def test_what_a_grading_kernel_gets_needs_nothing_else():
-    from course_utils.sandbox.confinement import given
+    from course_utils.sandbox.confinement import kernel_modules
 
-    names = {module_name(path) for path in given()}
+    names = {module_name(path) for path in kernel_modules()}
     for each in imports():
         if each.module in names and each.at_top:
             assert each.imported in names, each
@@ -192,7 +193,7 @@ def test_only_the_loader_imports_by_name():
 
 def named() -> dict[str, set[str]]:
     """What each function of the loader may import, of all days."""
-    found: dict[str, set[str]] = {}
+    by_module: dict[str, set[str]] = {}
     for node in ast.parse(MODULES["course_utils.loader"].read_text(encoding="utf-8")).body:
         texts = [
             each for each in ast.walk(node) if isinstance(each, ast.JoinedStr) and isinstance(node, ast.FunctionDef)
@@ -200,19 +201,20 @@ def named() -> dict[str, set[str]]:
         for text in texts:
             parts = [part.value if isinstance(part, ast.Constant) else r"[\w.]+" for part in text.values]
             fits = re.compile("".join(part if "[" in part else re.escape(part) for part in parts))
-            found.setdefault(node.name, set()).update(name for name in MODULES if fits.fullmatch(name))
-    return found
+            by_module.setdefault(node.name, set()).update(name for name in MODULES if fits.fullmatch(name))
+    return by_module
 
 
 @functools.cache
 def imports_by_name() -> dict[str, set[str]]:
     """What a module may import through the loader."""
-    may, found = named(), {}
+    may = named()
+    reached = {}
     for module, path in MODULES.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "loader":
-                found.setdefault(module, set()).update(may.get(node.attr, ()))
-    return found
+                reached.setdefault(module, set()).update(may.get(node.attr, ()))
+    return reached
 
 
 def test_what_is_imported_by_name_is_seen():
@@ -257,8 +259,8 @@ def test_grading_proper_is_a_short_shelf():
 def test_tests_meet_a_widget_as_its_learner_or_as_its_page_does():
     """What a page is sent is read with `as_page.on_page`, so that a test does not hang on a widget's private traits."""
     offered = [getattr(views, name) for name in views.__all__]
-    shown = [cls for cls in offered if isinstance(cls, type) and issubclass(cls, CourseWidget)]
-    own = {name for cls in shown for name in cls.class_trait_names(sync=True) if name.startswith("_")}
+    widgets = [cls for cls in offered if isinstance(cls, type) and issubclass(cls, CourseWidget)]
+    own = {name for cls in widgets for name in cls.class_trait_names(sync=True) if name.startswith("_")}
     assert "_result" in own
     folders = [ROOT / "tests" / room for room in ("views", "browser", "learner")]
     for path in itertools.chain.from_iterable(folder.glob("test_*.py") for folder in folders):

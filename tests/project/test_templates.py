@@ -39,8 +39,8 @@ def steps(workflow):
 
 
 def run_of(steps, name):
-    (found,) = [step["run"] for step in steps if step.get("name") == name]
-    return found
+    (command,) = [step["run"] for step in steps if step.get("name") == name]
+    return command
 
 
 def bash(script, folder, **variables):
@@ -92,10 +92,10 @@ def test_a_workflow_may_read_the_repository_and_nothing_else(name):
 
 
 @pytest.mark.parametrize(
-    "given", [ACTION["runs"]["steps"], *map(steps, WORKFLOWS.values())], ids=["action", *WORKFLOWS]
+    "workflow", [ACTION["runs"]["steps"], *map(steps, WORKFLOWS.values())], ids=["action", *WORKFLOWS]
 )
-def test_actions_are_pinned_by_version_and_scripts_take_no_expressions(given):
-    for step in given:
+def test_actions_are_pinned_by_version_and_scripts_take_no_expressions(workflow):
+    for step in workflow:
         if "uses" in step:
             assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+|ACCOUNT/COURSE/templates/github-actions/grade@TAG", step["uses"])
         assert "${{" not in step.get("run", ""), "text of a student's would become part of the script"
@@ -159,7 +159,8 @@ def test_the_grade_step_writes_the_summary_the_reports_and_the_points(student):
 
 def test_the_environment_is_kept_until_the_lock_file_or_python_changes(tmp_path):
     """It is named by both. A path with .. in it would be refused by the action that keeps it."""
-    kept, lock = [], tmp_path / "requirements.lock"
+    keys = []
+    lock = tmp_path / "requirements.lock"
     (tools := tmp_path / "tools").mkdir()
     (tmp_path / "templates/github-actions/grade").mkdir(parents=True)
     for packages, version in (
@@ -177,10 +178,10 @@ def test_the_environment_is_kept_until_the_lock_file_or_python_changes(tmp_path)
         }
         named = run_of(ACTION["runs"]["steps"], "Name the environment")
         assert bash(named, tmp_path, PATH=f"{tools}:{os.environ['PATH']}", **about).returncode == 0
-        kept.append(dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines()))
-    first, same, other, newer = (each["key"] for each in kept)
+        keys.append(dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines()))
+    first, same, other, newer = (each["key"] for each in keys)
     assert first == same and len({first, other, newer}) == 3
-    assert {each["path"] for each in kept} == {f"{tmp_path.resolve()}/.venv"}
+    assert {each["path"] for each in keys} == {f"{tmp_path.resolve()}/.venv"}
     (cache,) = [step["with"] for step in ACTION["runs"]["steps"] if "actions/cache@" in step.get("uses", "")]
     assert cache == {name: f"${{{{ steps.environment.outputs.{name} }}}}" for name in ("path", "key")}
 
@@ -191,8 +192,8 @@ def test_what_a_student_prints_is_no_command_of_the_workflow(student):
     begin, end = lines.index(f"::stop-commands::{token}"), lines.index(f"::{token}::")
     assert len(token) == 32 and any(": :notice" in line for line in lines[begin:end])
     assert not [line for line in lines if line.startswith(FORGED)]
-    (shown,) = [line for line in lines[:begin] + lines[end + 1 :] if line.startswith("::")]
-    assert shown.startswith("::warning title=day 1%2C scores::") and FORGED not in shown
+    (printed,) = [line for line in lines[:begin] + lines[end + 1 :] if line.startswith("::")]
+    assert printed.startswith("::warning title=day 1%2C scores::") and FORGED not in printed
 
 
 def test_too_few_points_fail_the_run_and_a_missing_notebook_gets_none(tmp_path):
@@ -274,8 +275,10 @@ def test_the_autograder_installs_the_course_from_a_tag_a_branch_or_a_commit(tmp_
             refs["commit"] = git("rev-parse", "HEAD")
             git("tag", refs["tag"])
             git("branch", refs["branch"])
-    autograder, ran = load_autograder(), []
-    autograder.COURSE, autograder.TAG = (tmp_path / "origin").as_uri(), refs[kind]
+    autograder = load_autograder()
+    ran = []
+    autograder.COURSE = (tmp_path / "origin").as_uri()
+    autograder.TAG = refs[kind]
     autograder.subprocess = SimpleNamespace(
         run=lambda command, **options: command[0] == "git" and ran.append(subprocess.run(command, **options))
     )
@@ -349,15 +352,15 @@ def grades(*exercises, status="failed"):
 
 
 def test_points_in_part_are_kept_where_they_can_be_and_rounded_down_where_not():
-    given = grades(("a", "passed", 2.0, 2.0, ""), ("b", "failed", 1.9, 3.0, "half"))
-    result = github.autograding_result(given)
+    record = grades(("a", "passed", 2.0, 2.0, ""), ("b", "failed", 1.9, 3.0, "half"))
+    result = github.autograding_result(record)
     assert [test["score"] for test in result["tests"]] == [2.0, 1.9] and result["max_score"] == 5
     about = dict.fromkeys(github.CLASSROOM50, "x")
-    whole = github.classroom50_result(given, about)
+    whole = github.classroom50_result(record, about)
     assert (whole["score"], whole["max-score"]) == (3, 5)
     assert all(isinstance(test[key], int) for test in whole["tests"] for key in ("score", "max-score"))
     with pytest.raises(CourseError, match="RELEASE_URL"):
-        github.classroom50_result(given, {**about, "RELEASE_URL": ""})
+        github.classroom50_result(record, {**about, "RELEASE_URL": ""})
 
 
 def test_what_was_not_graded_never_passes():

@@ -35,7 +35,7 @@ def untyped(function: ast.FunctionDef, method: bool) -> list[str]:
 
 
 def test_every_public_function_says_its_types():
-    found = {}
+    missing_types = {}
     for path in PACKAGE.rglob("*.py"):
         name = path.relative_to(PACKAGE).as_posix()
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -44,5 +44,5 @@ def test_every_public_function_says_its_types():
         for called, function in public_functions(ast.parse(path.read_text(encoding="utf-8"))):
             static = any(getattr(each, "id", "") == "staticmethod" for each in function.decorator_list)
             if missing := untyped(function, "." in called and not static):
-                found[f"{name}: {called}"] = missing
-    assert found == {}
+                missing_types[f"{name}: {called}"] = missing
+    assert missing_types == {}

@@ -32,8 +32,10 @@ def test_the_schemas_of_github_accept_workflows_and_templates():
 def test_a_workflow_may_read_the_repository_and_only_publishing_may_more(name):
     workflow = WORKFLOWS[name]
     assert workflow["permissions"] == {"contents": "read"}
-    asked = {job: given["permissions"] for job, given in workflow["jobs"].items() if "permissions" in given}
-    assert asked == ({"publish": PAGES} if name == "site" else {})
+    permissions = {
+        job: settings["permissions"] for job, settings in workflow["jobs"].items() if "permissions" in settings
+    }
+    assert permissions == ({"publish": PAGES} if name == "site" else {})
     assert not re.search(r"secrets\.|pull_request_target", str(workflow))
     assert workflow["concurrency"]["group"].startswith(f"{name}-")
     assert all(job["timeout-minutes"] <= 180 for job in workflow["jobs"].values())

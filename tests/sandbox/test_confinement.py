@@ -191,10 +191,10 @@ def test_a_confined_kernel_sees_none_of_the_graders_files(way, serve, tmp_path):
                 path
             )
         for folder in (ROOT, ROOT / "solutions", tmp_path, server.folder, Path("/proc/1/cwd/solutions")):
-            shown = (
+            listing = (
                 f"import os\nfound = os.listdir({str(folder)!r})\nassert set(found) <= {{'.venv', 'scratch'}}, found"
             )
-            assert "AssertionError" not in raised(kernel, shown), folder
+            assert "AssertionError" not in raised(kernel, listing), folder
 
 
 IN_PROC = """
@@ -219,7 +219,8 @@ for number in {*range(1, 3000), *PIDS} - {int(os.path.basename(os.path.realpath(
 
 @pytest.mark.parametrize("way", SHUT)
 def test_no_process_but_the_kernels_own_is_in_proc_and_no_name_or_answer(way, serve):
-    server, secret = serve(way), "zoe-" + uuid.uuid4().hex
+    server = serve(way)
+    secret = "zoe-" + uuid.uuid4().hex
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", secret])
     try:
         with started(server) as kernel, started(server):
@@ -228,8 +229,8 @@ def test_no_process_but_the_kernels_own_is_in_proc_and_no_name_or_answer(way, se
             assert raised(kernel, "assert others == [], others") == ""
             assert raised(kernel, "assert b'-m\\0inside' in open('/proc/self/cmdline', 'rb').read()") == ""
             assert raised(kernel, f"assert b{secret[::-1]!r}[::-1] not in found") == ""
-            shown = "open('/proc/self/environ', 'rb').read() + open('/proc/self/cmdline', 'rb').read()"
-            assert raised(kernel, f"assert not re.search(b'solutions|keys.json|student/|[.]ipynb', {shown})") == ""
+            source = "open('/proc/self/environ', 'rb').read() + open('/proc/self/cmdline', 'rb').read()"
+            assert raised(kernel, f"assert not re.search(b'solutions|keys.json|student/|[.]ipynb', {source})") == ""
     finally:
         other.kill()
         other.wait()
@@ -360,7 +361,8 @@ def test_a_kernel_that_cannot_be_spoken_to_is_stopped(after, confined, monkeypat
         raise OSError("Too many open files")
 
     scratch = confined.folder / "scratch"
-    processes, folders = _processes_in(confined), set(scratch.iterdir())
+    processes = _processes_in(confined)
+    folders = set(scratch.iterdir())
     monkeypatch.setattr(Talk if after is Talk.__init__ else GradingKernel, after.__name__, too_many_files)
     with pytest.raises(OSError, match="Too many open files"):
         GradingKernel(Limits(), 60, Start(server=str(confined.folder)))
@@ -474,10 +476,10 @@ def _processes_in(server):
             lines = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
             if "Z" not in lines["State"]:
                 parents[int(lines["Pid"])] = int(lines["PPid"])
-    found = {server.process.pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - _wrappers(found)
+    processes = {server.process.pid}
+    while more := {child for child, parent in parents.items() if parent in processes} - processes:
+        processes |= more
+    return processes - _wrappers(processes)
 
 
 def _wrappers(processes):
@@ -519,21 +521,21 @@ def test_while_a_question_is_open_no_clock_runs(server, monkeypatch):
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + late, sleep=time.sleep)
     monkeypatch.setattr("course_utils.sandbox.kernel.time", clock)
     with started(server) as kernel:
-        kernel.let_ask(answer, 10)
+        kernel.allow_questions(answer, 10)
         assert raised(kernel, ASK + "assert [ask(b'a') for _ in range(10)] == [b'A\\n'] * 10") == ""
 
 
 @pytest.mark.parametrize("asks", ["", ASK + "ask(b'a')"], ids=["", "after a question"])
 def test_a_cell_may_not_sleep_for_long(asks, server):
     with started(server, idle_seconds=0.3) as kernel, pytest.raises(KernelLost, match=r"waited for more than 0.3 s"):
-        kernel.let_ask(str.upper, 10)
+        kernel.allow_questions(str.upper, 10)
         kernel.run(f"{asks}\nimport time\ntime.sleep(600)")
 
 
 def test_a_kernel_that_asks_shares_a_processor_with_its_grader_until_it_ends(server):
     mine = os.sched_getaffinity(0)
     with started(server) as kernel:
-        kernel.let_ask(str.upper, 60)
+        kernel.allow_questions(str.upper, 60)
         (shared,) = os.sched_getaffinity(0)
         soon = f"import os, time\nwhile os.sched_getaffinity(0) != {{{shared}}}:\n    time.sleep(0.01)"
         assert raised(kernel, soon) == ""  # the server of kernels hears of it at its next turn

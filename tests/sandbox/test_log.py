@@ -25,25 +25,26 @@ def logged(tmp_path_factory):
     for student in ("ada", "grace"):
         (folder / "class" / student).mkdir(parents=True)
         in_answers(SLIPS)(folder / "class" / student).rename(folder / "class" / student / "day1.ipynb")
-    log, out = folder / "log.jsonl", folder / "grades"
+    log = folder / "log.jsonl"
+    out = folder / "grades"
     assert course("grade", folder / "class", "--out", out, "--jobs", 1, "--log", log)[0] == 0
     records = json.loads((out / "grades.json").read_text(encoding="utf-8"))["submissions"]
     return folder / "class", [each | {"seconds": 0} for each in records], events(log)
 
 
 def test_it_tells_of_each_kernel_what_it_was_asked_and_how_it_ended(logged):
-    told = logged[2]
-    assert {each["student"] for each in told} == {"ada"}  # the other's notebook is the same, and not run again
-    assert all(each["kernel"] for each in told)
-    lost = [each for each in told if each["event"] == "lost"]  # by all answers together, and by this one alone
+    entries = logged[2]
+    assert {each["student"] for each in entries} == {"ada"}  # the other's notebook is the same, and not run again
+    assert all(each["kernel"] for each in entries)
+    lost = [each for each in entries if each["event"] == "lost"]  # by all answers together, and by this one alone
     assert len(lost) == 2 and {each["status"] for each in lost} == {"killed"}
     assert all("ended the Python process" in each["why"] for each in lost)
-    for kernel in {each["kernel"] for each in told}:
-        mine = [each["event"] for each in told if each["kernel"] == kernel]
+    for kernel in {each["kernel"] for each in entries}:
+        mine = [each["event"] for each in entries if each["kernel"] == kernel]
         assert mine[0] == "started" and mine[-1] == "stopped" and mine.count("cell") >= mine.count("answered") > 0
-    first = [each for each in told if each["kernel"] == lost[0]["kernel"]]
+    first = [each for each in entries if each["kernel"] == lost[0]["kernel"]]
     assert [each["source"] for each in first if each["event"] == "cell"][-1] == SLIPS["scores"]
-    answered = [each for each in told if each["event"] == "answered"]
+    answered = [each for each in entries if each["event"] == "answered"]
     assert all(each["seconds"] >= 0 and each["heard"] > 0 and each["status"] in ("ok", "error") for each in answered)
 
 
@@ -60,16 +61,16 @@ def test_it_begins_empty_and_cuts_what_is_long(tmp_path):
     path.write_text("old")
     log = KernelLog(begin_log(path), "ada")
     log.note("cell", source="x" * (LONGEST + 1))
-    (told,) = events(path)
-    assert told["event"] == "cell" and len(told["source"]) == LONGEST and told["student"] == "ada"
+    (entry,) = events(path)
+    assert entry["event"] == "cell" and len(entry["source"]) == LONGEST and entry["student"] == "ada"
 
 
 def test_a_place_that_cannot_be_written_is_an_error_before_anything_is_graded(tmp_path):
     with pytest.raises(CourseError, match="no log can be written there"):
         begin_log(tmp_path / "none" / "log")
     notebook = in_answers({})(tmp_path)
-    code, _, said = course("grade", notebook, "--log", tmp_path)
-    assert code == 2 and "no log can be written there" in said
+    code, _, complaint = course("grade", notebook, "--log", tmp_path)
+    assert code == 2 and "no log can be written there" in complaint
 
 
 def test_a_log_that_vanishes_stops_nothing(tmp_path):
@@ -80,5 +81,5 @@ def test_a_log_that_vanishes_stops_nothing(tmp_path):
 
 
 def test_a_cluster_writes_none_here(tmp_path):
-    code, _, said = course("grade", tmp_path, "--log", tmp_path / "log", "--dask", "tcp://127.0.0.1:1")
-    assert code == 2 and "leave out --log or --dask" in said
+    code, _, complaint = course("grade", tmp_path, "--log", tmp_path / "log", "--dask", "tcp://127.0.0.1:1")
+    assert code == 2 and "leave out --log or --dask" in complaint

@@ -7,7 +7,7 @@ import pytest
 
 from course_utils.errors import KernelLost
 from course_utils.sandbox import pipe
-from course_utils.sandbox.pipe import ASKED, LONGEST_LINE, TOLD, Talk
+from course_utils.sandbox.pipe import ANSWERS, LONGEST_LINE, QUESTIONS, Talk
 
 
 @pytest.fixture
@@ -21,48 +21,49 @@ def talking(tmp_path):
 
 def test_questions_are_answered_in_order_however_they_are_cut(talking):
     one, folder = talking
-    said = []
-    with open(folder / ASKED, "wb", buffering=0) as asked, open(folder / TOLD, "rb") as told:
+    replies = []
+    with open(folder / QUESTIONS, "wb", buffering=0) as questions, open(folder / ANSWERS, "rb") as answers:
         for part in (b"a", b"b\n", b"c\n", b"\xff\n"):
-            asked.write(part)
+            questions.write(part)
             one.go_on()
             if part.endswith(b"\n"):
-                said.append(told.readline().decode())
-    assert said == ["AB\n", "C\n", "�\n"]
+                replies.append(answers.readline().decode())
+    assert replies == ["AB\n", "C\n", "�\n"]
 
 
 def test_an_answer_larger_than_a_pipe_holds_arrives(tmp_path, monkeypatch):
     monkeypatch.setattr(pipe, "REPLY_SECONDS", 600.0)
-    one, said = Talk(tmp_path, lambda question: "x" * 500_000), []
+    one = Talk(tmp_path, lambda question: "x" * 500_000)
+    replies = []
 
     def ask():
-        with open(tmp_path / ASKED, "wb") as asked, open(tmp_path / TOLD, "rb") as told:
-            asked.write(b"?\n")
-            asked.flush()
-            said.append(len(told.readline()))
+        with open(tmp_path / QUESTIONS, "wb") as questions, open(tmp_path / ANSWERS, "rb") as answers:
+            questions.write(b"?\n")
+            questions.flush()
+            replies.append(len(answers.readline()))
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     while thread.is_alive():
         one.go_on()
     one.close()
-    assert said == [500_001]
+    assert replies == [500_001]
 
 
 def test_a_line_without_an_end_is_no_question(talking):
     one, folder = talking
-    asked = os.open(folder / ASKED, os.O_WRONLY | os.O_NONBLOCK)
+    questions = os.open(folder / QUESTIONS, os.O_WRONLY | os.O_NONBLOCK)
     with pytest.raises(KernelLost, match="does not end"):
         for _ in range(2 * LONGEST_LINE // 4096):
-            os.write(asked, b"x" * 4096)
+            os.write(questions, b"x" * 4096)
             one.go_on()
-    os.close(asked)
+    os.close(questions)
 
 
 def test_two_questions_at_once_are_no_talk(talking):
     one, folder = talking
-    with open(folder / ASKED, "wb") as asked:
-        asked.write(b"a\nb\n")
+    with open(folder / QUESTIONS, "wb") as questions:
+        questions.write(b"a\nb\n")
     with pytest.raises(KernelLost, match="a way that a check does not"):
         one.go_on()
 
@@ -74,7 +75,7 @@ def test_what_lies_in_the_place_of_a_pipe_is_not_opened(tmp_path, monkeypatch):
     with pytest.raises(OSError):
         Talk(tmp_path)
     monkeypatch.setattr(os, "mkfifo", lambda path, mode: os.link(victim, path) if not path.is_symlink() else None)
-    for name in (ASKED, TOLD):
+    for name in (QUESTIONS, ANSWERS):
         (tmp_path / name).unlink(missing_ok=True)
     with pytest.raises(OSError, match="is no pipe"):
         Talk(tmp_path)
@@ -84,8 +85,8 @@ def test_what_lies_in_the_place_of_a_pipe_is_not_opened(tmp_path, monkeypatch):
 def test_who_does_not_listen_is_not_waited_for_long(tmp_path, monkeypatch):
     monkeypatch.setattr(pipe, "REPLY_SECONDS", 0.0)
     one = Talk(tmp_path, lambda question: "x" * 500_000)
-    with open(tmp_path / ASKED, "wb") as asked:
-        asked.write(b"y\n")
+    with open(tmp_path / QUESTIONS, "wb") as questions:
+        questions.write(b"y\n")
     with pytest.raises(KernelLost, match="did not listen"):
         one.go_on()
     one.close()

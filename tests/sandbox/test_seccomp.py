@@ -10,7 +10,8 @@ from course_utils.course import ROOT
 from course_utils.sandbox.inside import seccomp
 from course_utils.sandbox.inside.seccomp import MACHINES, ONLY_SELF, REFUSED, REFUSED_WITH, filter_program
 
-ALLOW, DENY = seccomp.SECCOMP_RET_ALLOW, seccomp.SECCOMP_RET_ERRNO | seccomp.EPERM
+ALLOW = seccomp.SECCOMP_RET_ALLOW
+DENY = seccomp.SECCOMP_RET_ERRNO | seccomp.EPERM
 ME = 4711
 
 
@@ -28,12 +29,12 @@ def decide(machine: str, number: int, *arguments: int, arch: int | None = None) 
         elif code == seccomp.BPF_RET:
             return value
         else:
-            met = {
+            checks = {
                 seccomp.BPF_JEQ: loaded == value,
                 seccomp.BPF_JGE: loaded >= value,
                 seccomp.BPF_JSET: bool(loaded & value),
             }[code]
-            place += then if met else otherwise
+            place += then if checks else otherwise
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -81,10 +82,10 @@ def test_calls_of_another_machine_end_the_process(machine):
 def test_every_rule_says_what_it_stops_and_who_shows_it():
     for rule in (*REFUSED, *REFUSED_WITH):
         assert rule.why.endswith(".")
-        if rule.shown_by.startswith("tests/"):
-            assert (ROOT / rule.shown_by).is_file()
+        if rule.tested_by.startswith("tests/"):
+            assert (ROOT / rule.tested_by).is_file()
         else:
-            assert set(rule.shown_by.split("; ")) <= CORPUS.keys(), rule.shown_by
+            assert set(rule.tested_by.split("; ")) <= CORPUS.keys(), rule.tested_by
 
 
 def test_what_the_walls_quote_of_the_corpus_is_there():
@@ -92,7 +93,7 @@ def test_what_the_walls_quote_of_the_corpus_is_there():
     for path in (ROOT / "course_utils/sandbox/inside").glob("*.py"):
         text = " ".join(re.sub(r"^\s*#", "", line) for line in path.read_text(encoding="utf-8").splitlines())
         comments = re.findall(r'#[^"]*((?:"[a-z][^"]* [^"]*"[^"#]*)+)', path.read_text(encoding="utf-8"))
-        quoted = {name for found in comments for name in re.findall(r'"([a-z][^"]* [^"]*)"', found)}
+        quoted = {name for comment in comments for name in re.findall(r'"([a-z][^"]* [^"]*)"', comment)}
         docs = re.findall(r'"""(.*?)"""', text, re.DOTALL)
         quoted |= {" ".join(name.split()) for doc in docs for name in re.findall(r'"([a-z][^"]* [^"]*)"', doc)}
         assert quoted <= CORPUS.keys(), (path.name, quoted - CORPUS.keys())

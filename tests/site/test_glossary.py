@@ -98,8 +98,10 @@ def test_terms_come_first_each_part_is_in_order_and_no_definition_is_long():
 
 def test_on_no_day_does_one_spelling_mean_two_things():
     for day in (each.day for each in taught()):
-        said = Counter(spelling for entry in terms() if entry.means_this_on(day) for spelling in set(entry.spellings))
-        assert [spelling for spelling, times in said.items() if times > 1] == []
+        spellings = Counter(
+            spelling for entry in terms() if entry.means_this_on(day) for spelling in set(entry.spellings)
+        )
+        assert [spelling for spelling, times in spellings.items() if times > 1] == []
     anchors = [entry.anchor for entry in terms()]
     assert len(set(anchors)) == len(anchors)
 
@@ -109,13 +111,13 @@ def test_links_change_nothing_in_a_lesson_but_the_words_that_they_are_on():
         texts = [cell.text for cell in each.cells]
         pages = linked(texts, terms(), TARGET, each.day)
         rendered = [RENDER.render(text) for text in pages]
-        found = [anchor for text in rendered for anchor, _ in LINK.findall(text)]
-        assert len(found) == len(set(found)) == "".join(pages).count(f"]({TARGET}#"), each.notebook
-        assert len(found) > 20, each.notebook
+        anchors = [anchor for text in rendered for anchor, _ in LINK.findall(text)]
+        assert len(anchors) == len(set(anchors)) == "".join(pages).count(f"]({TARGET}#"), each.notebook
+        assert len(anchors) > 20, each.notebook
         for before, after in zip(texts, rendered, strict=True):
             assert LINK.sub(r"\2", after) == RENDER.render(before), each.notebook
         on_page = {entry.anchor for entry in terms() if entry.first.day == each.day and not entry.symbol}
-        missing = on_page - set(found)
+        missing = on_page - set(anchors)
         assert len(missing) <= 2, (each.notebook, missing)  # where it stands in headings and code alone
 
 
@@ -142,7 +144,7 @@ def test_a_page_that_sphinx_makes_has_every_anchor_and_links_lead_there(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("latex", "said"),
+    ("latex", "plain"),
     [
         (r"e^{s-m}", "e^(s−m)"),
         (r"q \cdot k = q_1 k_1 + q_2 k_2 + \dots", "q·k = q₁k₁ + q₂k₂ + …"),
@@ -155,13 +157,13 @@ def test_a_page_that_sphinx_makes_has_every_anchor_and_links_lead_there(tmp_path
         (r"\begin{pmatrix} 1 & 0 \\ 0 & 1 \end{pmatrix}", "(1 0; 0 1)"),
     ],
 )
-def test_a_formula_can_be_read_in_a_line_of_text(latex, said):
-    assert plain_formula(latex) == said
+def test_a_formula_can_be_read_in_a_line_of_text(latex, plain):
+    assert plain_formula(latex) == plain
 
 
 def test_a_link_tells_the_meaning_in_plain_text():
-    told = hinted("A [head](G#term-head).", written(SMALL), "G")
-    assert told == 'A [head](G#term-head "One run of attention.").'
+    text = hinted("A [head](G#term-head).", written(SMALL), "G")
+    assert text == 'A [head](G#term-head "One run of attention.").'
     quoted = written(
         '```{glossary}\nsaid\n  It says "$\\\\sqrt{d_k}$" and `a\\\\b`, *twice*.\n```\n'.replace("\\\\", "\\")
     )
@@ -177,7 +179,8 @@ def test_a_link_tells_the_meaning_in_plain_text():
 
 def test_a_spelling_is_looked_for_where_it_belongs_and_as_a_whole_word():
     text = "## One\n\nThe monkey is no header, `key` and $key$ neither.\n\n### Two\n\nA **key** with $d_{head}$."
-    small, where = written(SMALL), {}
+    small = written(SMALL)
+    where = {}
     for entry in glossary.entries(
         SMALL, [lesson(text, "## Three\n\nA head. Key value stores. $m$"), lesson("page $m$", day=2)]
     ):

@@ -56,9 +56,9 @@ def test_there_is_a_page_for_everything(pages):
 def test_every_widget_of_a_lesson_is_on_its_page(pages):
     for number in THERE:
         lesson = DAYS[number - 1].notebook(LESSONS)
-        kept = [each["widget"] for widgets in read_states(lesson).values() for each in widgets]
-        shown = [widget for widget, _ in pages[f"{LESSONS}/{lesson.stem}.html"].widgets]
-        assert sorted(kept) == sorted(shown) and len(shown) >= 9
+        stored = [each["widget"] for widgets in read_states(lesson).values() for each in widgets]
+        displayed = [widget for widget, _ in pages[f"{LESSONS}/{lesson.stem}.html"].widgets]
+        assert sorted(stored) == sorted(displayed) and len(displayed) >= 9
 
 
 def test_kept_states_are_those_that_widgets_have_today():
@@ -83,17 +83,17 @@ def test_every_link_leads_somewhere(pages, site):
 
 
 def test_no_page_tells_an_address_that_is_not_set(pages):
-    told = [name for name, page in pages.items() if "/OWNER/" in page.path.read_text(encoding="utf-8")]
-    assert is_published() or told == []
+    unset = [name for name, page in pages.items() if "/OWNER/" in page.path.read_text(encoding="utf-8")]
+    assert is_published() or unset == []
     assert ("The rocket" in pages["start.html"].text) == is_published()
 
 
 def test_a_page_tells_how_to_clone_what_is_published_and_to_start_it_elsewhere(monkeypatch):
     text = (ROOT / "sources" / "site" / "start.md").read_text(encoding="utf-8")
-    for there, told in ((True, f"git clone {repository()}\n"), (False, "that you were given. In its folder,\n")):
+    for there, expected in ((True, f"git clone {repository()}\n"), (False, "that you were given. In its folder,\n")):
         monkeypatch.setattr(start_pages, "is_published", lambda there=there: there)
         filled = start_pages.filled(text, [])
-        assert told in filled and ("The rocket" in filled) == there and "<!--" not in filled
+        assert expected in filled and ("The rocket" in filled) == there and "<!--" not in filled
         assert re.search(r"\n\n    .*make lab\n\n", filled, re.DOTALL) and "\n\n## What you get" in filled
 
 
@@ -108,8 +108,8 @@ def leads_somewhere(link, page, pages, site):
     target = (page.path.parent / file).resolve() if file else page.path
     if target.suffix != ".html":
         return target.exists()
-    found = pages.get(target.relative_to(site.resolve()).as_posix())
-    return found is not None and (not anchor or anchor in found.ids)
+    target_page = pages.get(target.relative_to(site.resolve()).as_posix())
+    return target_page is not None and (not anchor or anchor in target_page.ids)
 
 
 def test_a_page_loads_only_what_lies_in_the_site_and_little_of_it(pages):
@@ -131,9 +131,9 @@ def test_every_page_says_its_version_and_every_picture_what_it_shows(pages):
 def test_captions_of_a_lesson_stand_below_its_figures(pages):
     path = DAYS[0].notebook(LESSONS)
     lesson = nbformat.read(path, as_version=4)
-    told = [output.metadata["image/png"] for cell in lesson.cells for output in cell.get("outputs", [])
+    pictures = [output.metadata["image/png"] for cell in lesson.cells for output in cell.get("outputs", [])
             if "image/png" in output.get("data", {})]  # fmt: skip
-    captions = [html.escape(each.caption) for each in told if "caption" in each]
+    captions = [html.escape(each.caption) for each in pictures if "caption" in each]
     page = pages[f"{LESSONS}/{path.stem}.html"].path.read_text(encoding="utf-8")
     below = re.findall(r'<img class="course-picture"[^>]*></div><div class="course-caption">(.*?)</div>', page)
     assert below == captions != []
@@ -144,19 +144,21 @@ def test_the_search_knows_each_section_and_each_term_by_its_own_title(pages, sit
         json.loads((site / "_static" / f"{name}.js").read_text(encoding="utf-8").partition("(")[2].removesuffix(");\n"))
         for name in ("titles", "texts", "formulas")
     )
-    found = {name: [(*place, text) for place, text in zip(titles[name], texts[name], strict=True)] for name in titles}
-    said = "".join(f"{title} {text}" for each in found.values() for _, title, text in each)
-    assert set(said.split(MARK)[1::2]) == set(formulas) and all("<math" in each for each in formulas.values())
-    assert f"{MARK}e^(s−m){MARK}" in said
-    assert {f"{name}.html" for name in found} == set(pages) - {"search.html", "404.html"}
-    for name, sections in found.items():
-        read = pages[f"{name}.html"]
-        assert {anchor for anchor, _, _ in sections} <= {"", *read.ids}, name
-        assert [title for _, title, _ in sections if not title.strip()] == []
-    terms = {anchor: (title, text) for anchor, title, text in found["glossary"] if anchor.startswith("term-")}
+    sections = {
+        name: [(*place, text) for place, text in zip(titles[name], texts[name], strict=True)] for name in titles
+    }
+    everything = "".join(f"{title} {text}" for each in sections.values() for _, title, text in each)
+    assert set(everything.split(MARK)[1::2]) == set(formulas) and all("<math" in each for each in formulas.values())
+    assert f"{MARK}e^(s−m){MARK}" in everything
+    assert {f"{name}.html" for name in sections} == set(pages) - {"search.html", "404.html"}
+    for name, of_page in sections.items():
+        page = pages[f"{name}.html"]
+        assert {anchor for anchor, _, _ in of_page} <= {"", *page.ids}, name
+        assert [title for _, title, _ in of_page if not title.strip()] == []
+    terms = {anchor: (title, text) for anchor, title, text in sections["glossary"] if anchor.startswith("term-")}
     assert terms["term-KV-cache"][0] == "KV cache" and "keys and values" in terms["term-KV-cache"][1]
-    assert [text for anchor, _, text in found["glossary"] if anchor == "terms"] == [""]  # its entries have their own
-    lesson = {title: text for _, title, text in found["notebooks/day3_causal_masking"]}
+    assert [text for anchor, _, text in sections["glossary"] if anchor == "terms"] == [""]  # its entries have their own
+    lesson = {title: text for _, title, text in sections["notebooks/day3_causal_masking"]}
     assert "\\" not in lesson["A model that cheats cannot write"] and len(lesson) > 20
     assert "searchindex" not in pages["search.html"].path.read_text(encoding="utf-8")
 
@@ -184,8 +186,8 @@ def test_the_gallery_has_widgets_with_a_question_and_their_place_and_all_else_as
     entries = sorted(filter(None, (getattr(views, name).in_gallery for name in views.__all__)), key=lambda e: e.place)
     assert [part.partition("<a ")[0] for part in parts] == [each.title for each in entries if each.question]
     for part, (kind, key) in zip(parts, page.widgets, strict=True):
-        asked = re.search(r'<p class="course-asked">(.*?)</p>.*data-widget="(\w+)"', part, re.DOTALL)
-        assert re.sub(r"<.*?>", "", asked[1]).endswith("?") and asked[2] == kind
+        question = re.search(r'<p class="course-asked">(.*?)</p>.*data-widget="(\w+)"', part, re.DOTALL)
+        assert re.sub(r"<.*?>", "", question[1]).endswith("?") and question[2] == kind
         assert re.search(rf'href="notebooks/day\d_\w+\.html#{key}"', part), kind
     pictures = [file for file in page.loads if "/small/" in file]
     figures = re.findall(r"day\d-\w+-\w+-\d", " ".join(pictures))
@@ -217,7 +219,7 @@ def test_a_widget_without_plain_words_is_named():
 def test_a_page_says_what_holds_without_a_kernel(pages):
     lessons = {name: " ".join(page.text.split()) for name, page in pages.items() if name.startswith(LESSONS)}
     untrue = r"Shift\+|[Rr]un the cell|running kernel|Run the cells|draws one of ten thousand|without a kernel"
-    assert {name: found for name, text in lessons.items() if (found := re.findall(untrue, text))} == {}
+    assert {name: matches for name, text in lessons.items() if (matches := re.findall(untrue, text))} == {}
     practised = [text for text in lessons.values() if "takes the next of the ten that this page has" in text]
     assert len(practised) == len(THERE)
     assert "the guesses that this browser keeps" in lessons["notebooks/course_map.html"]
@@ -226,24 +228,27 @@ def test_a_page_says_what_holds_without_a_kernel(pages):
 def test_a_lesson_that_no_longer_says_a_sentence_stops_the_build():
     there, here = loader.wording("shared")["each_day"][0].values()
     wrapped = there.replace(" ", "\n", 1)
-    assert page_wording.said_here("day2_x", 2, ["Before.", f"{wrapped} After."]) == ["Before.", f"{here} After."]
+    assert page_wording.page_texts("day2_x", 2, ["Before.", f"{wrapped} After."]) == [
+        "Before.",
+        f"{here} After.",
+    ]
     for texts in (["Something else."], [there, there]):
         with pytest.raises(CourseError, match=r"day2_x: does not say .* once"):
-            page_wording.said_here("day2_x", 2, texts)
+            page_wording.page_texts("day2_x", 2, texts)
 
 
 def test_a_subscript_is_one_in_headings_and_links(pages):
     for name, page in pages.items():
-        told = re.findall(r"<(a|h\d)\b[^>]*>([^<]*)", page.path.read_text(encoding="utf-8"))
-        assert not [text for _, text in told if "√dₖ" in text], name
+        texts = re.findall(r"<(a|h\d)\b[^>]*>([^<]*)", page.path.read_text(encoding="utf-8"))
+        assert not [text for _, text in texts if "√dₖ" in text], name
 
 
 def test_what_touches_a_formula_is_kept_with_it(pages):
     torn = re.compile(r'[(\[“‘]<span class="formula">|</math></span>[^\s<]')
     for name, page in pages.items():
-        told = re.sub(r'<span class="course-kept">[^<]?<span class="formula">.*?</math></span>[^<]*</span>', "",
+        loose = re.sub(r'<span class="course-kept">[^<]?<span class="formula">.*?</math></span>[^<]*</span>', "",
                       page.path.read_text(encoding="utf-8"), flags=re.DOTALL)  # fmt: skip
-        assert not torn.findall(told), name
+        assert not torn.findall(loose), name
 
 
 def test_keeping_punctuation_with_a_formula_takes_it_from_nowhere_else():
@@ -260,9 +265,9 @@ def test_exercises_are_read_with_hints_and_what_the_check_tries_and_without_answ
         exercise = DAYS[number - 1].notebook(EXERCISES)
         page = pages[f"{EXERCISES}/{exercise.stem}.html"]
         assert "The check will try" in page.text and "Hint" in page.text
-        given = squeeze("\n".join(cell.source for cell in nbformat.read(exercise, as_version=4).cells))
-        told = squeeze(page.text)
-        assert not [line for line in lines if line in told and line not in given]
+        source = squeeze("\n".join(cell.source for cell in nbformat.read(exercise, as_version=4).cells))
+        text = squeeze(page.text)
+        assert not [line for line in lines if line in text and line not in source]
 
 
 @AGAIN
@@ -275,7 +280,8 @@ def test_the_same_course_gives_the_same_bytes_in_the_place_of_the_first_site(sit
 
 @AGAIN
 def test_the_site_of_a_class_tells_no_answer(tmp_path):
-    edition, told = tmp_path / "edition", tmp_path / "told"
+    edition = tmp_path / "edition"
+    site_folder = tmp_path / "told"
     edition.mkdir()
     write_student_edition(edition, [1, 2])
     made = build_site(edition, tmp_path / "site")
@@ -283,18 +289,18 @@ def test_the_site_of_a_class_tells_no_answer(tmp_path):
     pages = pages_of(made.out)
     assert DAYS[7].doing in pages["index.html"].text and DAYS[2].doing not in pages["index.html"].text  # not planned
     for name, page in pages.items():
-        text = told / f"{name.removesuffix('.html')}.txt"
+        text = site_folder / f"{name.removesuffix('.html')}.txt"
         text.parent.mkdir(parents=True, exist_ok=True)
         text.write_text(page.text, encoding="utf-8")
     for script in (made.out / "_static" / "states").glob("*.js"):
-        (told / script.name).write_bytes(script.read_bytes())
-    given = squeeze("\n".join(_given(edition, 1) + _given(edition, 2)))
-    found = [(fault, squeeze(fault.rpartition(": ")[2])) for fault in find_traces(told).faults]
-    faults = [fault for fault, line in found if line not in given]
+        (site_folder / script.name).write_bytes(script.read_bytes())
+    originals = squeeze("\n".join(_visible_sources(edition, 1) + _visible_sources(edition, 2)))
+    faults = [(fault, squeeze(fault.rpartition(": ")[2])) for fault in find_traces(site_folder).faults]
+    faults = [fault for fault, line in faults if line not in originals]
     assert faults == [] and not (made.out / "exercises" / "day3_causal_masking.html").exists()
 
 
-def _given(edition, day):
+def _visible_sources(edition, day):
     """The code that an exercise gives, some of it to be mended: it resembles an answer on purpose."""
     cells = nbformat.read(DAYS[day - 1].notebook(EXERCISES, edition), as_version=4).cells
     return [cell.source for cell in cells if cell.cell_type == "code"]

@@ -17,12 +17,13 @@ from course_utils.checks.judge.cells import defines as defines_names
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.files import parse_notebook
 
-LONG, MANY = 5, 3  # lines of a function that two people hardly write alike; how many such answers are needed
+LONG = 5  # lines of a function that two people hardly write alike
+MANY = 3  # so many such answers are needed
 LESSON = "this is the lesson; hand in the notebook of the same name from exercises/"
 LARGEST_CODE = 400_000  # characters; the notebooks of this course have 30,000
 
 
-def read_answers(data: bytes, name: str, questions: list[Question], given: Collection[str] = ()) -> dict[str, str]:
+def read_answers(data: bytes, name: str, questions: list[Question], provided: Collection[str] = ()) -> dict[str, str]:
     """Return the answers in a submitted notebook by grade_id, without exercises that are unanswered or still the stub.
 
     The nbgrader grade_id or the cell id assigns a cell to an exercise; without either, the name that the cell defines
@@ -42,16 +43,23 @@ def read_answers(data: bytes, name: str, questions: list[Question], given: Colle
     notebook = parse_notebook(data, name)
     cells = _code_cells(notebook, name)
     _verify_day(name, cells, questions, _is_lesson(notebook))
-    answers, known, ids = {}, set(given), {each.grade_id for each in questions}
-    checks, sources = {f"check_{each}" for each in ids}, [cell.source for cell in cells]
+    answers = {}
+    known = set(provided)  # names that are defined above an answer's cells
+    ids = {each.grade_id for each in questions}
+    checks = {f"check_{each}" for each in ids}
+    sources = [cell.source for cell in cells]
     for question in questions:
         place, source = _answer_cell(question, cells, ids)
         if source:
+            # the cells that go with the answer, up to its check or another answer
             others = checks | ids - {question.grade_id}
             end = next((i for i in range(place + 1, len(cells)) if cells[i].ids & others), place + 1)
+            # a further try there takes the answer's place
             for i in range(place + 1, end):
                 if defines_names(sources[i], question.names) and not _is_blank(sources[i], question):
-                    place, source = i, sources[i]
+                    place = i
+                    source = sources[i]
+            # what the answer uses of the other cells; of its own, if only the defining statements were taken
             above = sources[:place] if source == sources[place] else sources[: place + 1]
             after = [each for each in sources[place + 1 : end] if not _is_blank(each, question)]
             below = sources[end:]
@@ -94,13 +102,15 @@ def days_of(data: bytes, name: str, questions: Mapping[int, list[Question]]) -> 
     Raises:
         Unreadable: The file is no notebook, or has too much code.
     """
-    notebook, found = parse_notebook(data, name), list[int]()
-    cells, lesson = _code_cells(notebook, name), _is_lesson(notebook)
-    for day, asked in questions.items():
+    notebook = parse_notebook(data, name)
+    days = list[int]()
+    cells = _code_cells(notebook, name)
+    lesson = _is_lesson(notebook)
+    for day, questions_of_day in questions.items():
         with contextlib.suppress(Unreadable):
-            _verify_day(name, cells, asked, lesson)
-            found.append(day)
-    return found
+            _verify_day(name, cells, questions_of_day, lesson)
+            days.append(day)
+    return days
 
 
 def is_fresh(data: bytes, name: str, questions: list[Question]) -> bool:
@@ -115,7 +125,8 @@ def is_fresh(data: bytes, name: str, questions: list[Question]) -> bool:
     Raises:
         Unreadable: The file is no notebook, or has too much code.
     """
-    known, stubs = {each.grade_id for each in questions}, {each.stub.strip() for each in questions}
+    known = {each.grade_id for each in questions}
+    stubs = {each.stub.strip() for each in questions}
     return all(
         cell.source.strip() in stubs
         for cell in _code_cells(parse_notebook(data, name), name)
@@ -133,15 +144,16 @@ def _answer_cell(question: Question, cells: list[_CodeCell], known: set[str]) ->
         if candidates:
             return candidates[-1], cells[candidates[-1]].source
     lodged = [(i, definitions(cells[i].source, question.names)) for i in defining]  # in cells of other exercises
-    found = [(i, source) for i, source in lodged if source] or [(i, cells[i].source) for i in marked]
-    return found[-1] if found else (0, "")
+    sources = [(i, source) for i, source in lodged if source] or [(i, cells[i].source) for i in marked]
+    return sources[-1] if sources else (0, "")
 
 
 def _is_blank(source: str, question: Question) -> bool:
     """Return whether a cell is empty, equals the stub, or defines the answer as the stub does."""
     if same_code(source, question.stub) or same_code(source, ""):
         return True
-    own, stub = definitions(source, question.names), definitions(question.stub, question.names)
+    own = definitions(source, question.names)
+    stub = definitions(question.stub, question.names)
     if any(each.changes.intersection(question.names) for each in statements(source)):
         return False
     return bool(own) and (same_code(own, stub) or _only_raises(own))
@@ -185,15 +197,15 @@ class _CodeCell:
 
 def _code_cells(notebook: Mapping, name: str) -> list[_CodeCell]:
     """Return the code cells of a notebook. Raises Unreadable if they hold more than LARGEST_CODE characters."""
-    found = []
+    cells = []
     for cell in _code_of(notebook):
         if len(source := _source(cell)) <= LARGEST_CELL:
             grade_id = _nbgrader(cell).get("grade_id")
             answers = grade_id if isinstance(grade_id, str) and _nbgrader(cell).get("solution") is True else None
-            found.append(_CodeCell(_ids(cell), answers, source))
-    if sum(len(cell.source) for cell in found) > LARGEST_CODE:
+            cells.append(_CodeCell(_ids(cell), answers, source))
+    if sum(len(cell.source) for cell in cells) > LARGEST_CODE:
         raise Unreadable(f"{name}: more than {LARGEST_CODE // 1000} kB of code")
-    return found
+    return cells
 
 
 def _code_of(notebook: Mapping) -> list[dict]:
@@ -209,8 +221,8 @@ def _source(cell: Mapping) -> str:
 
 def _nbgrader(cell: Mapping) -> Mapping:
     metadata = cell.get("metadata")
-    found = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    return found if isinstance(found, dict) else {}
+    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    return nbgrader if isinstance(nbgrader, dict) else {}
 
 
 def _ids(cell: Mapping) -> frozenset[str]:
@@ -257,21 +269,21 @@ _FUNCTION = re.compile(
 @lru_cache(maxsize=512)
 def _functions(source: str) -> frozenset[str]:
     """Return the names that a cell defines by unindented def, class or lambda; cached for all questions."""
-    found = (defined or named for defined, named in _FUNCTION.findall(source))
-    return frozenset(name.strip() for names in found for name in names.split(","))
+    groups = (defined or named for defined, named in _FUNCTION.findall(source))
+    return frozenset(name.strip() for names in groups for name in names.split(","))
 
 
 @lru_cache(maxsize=512)
 def _assigned(source: str) -> frozenset[str]:
     """Return the words before the last equals sign of each line: the names that a cell may assign."""
-    left = (line.rpartition("=")[0] for line in source.splitlines())
-    return frozenset(word for part in left for word in re.findall(r"\w+", part))
+    targets = (line.rpartition("=")[0] for line in source.splitlines())
+    return frozenset(word for part in targets for word in re.findall(r"\w+", part))
 
 
 def day_in_cells(data: bytes, name: str, answer_key: AnswerKey = COURSE) -> int:
     """Return the first day whose exercises are in a notebook. Raises Unreadable if no day's exercises are."""
-    if found := days_of(data, name, {day: answer_key.questions(day) for day in answer_key.days()}):
-        return found[0]
+    if days := days_of(data, name, {day: answer_key.questions(day) for day in answer_key.days()}):
+        return days[0]
     if _is_lesson(parse_notebook(data, name)):
         raise Unreadable(f"{name}: {LESSON}")
     raise Unreadable(f"{name}: neither its name nor its cells say which day it is; pass --day")

@@ -22,7 +22,8 @@ from course_utils.grading.intake.files import LARGEST_FILE, verify_size
 
 LARGEST_LIST = 16 * 2**20  # bytes of a zip's list of members; enough for about 100,000 members
 MOST_FOLDERS = 20
-MOST_RATIO, UNSUSPICIOUS = 200, 16 * 2**20
+MOST_RATIO = 200
+UNSUSPICIOUS = 16 * 2**20
 _PIECE = 2**16
 _BROKEN = (zipfile.BadZipFile, RuntimeError, EOFError, OSError, ValueError, OverflowError, struct.error, zlib.error)
 
@@ -57,10 +58,10 @@ def list_members(source: Path | bytes, title: str, largest_list: int = LARGEST_L
     Raises:
         Unreadable: The source is no zip, or its list of members is too large.
     """
-    with _opened(source, title, largest_list) as archive:
-        named = {_name(info): info for info in archive.infolist()}
-        times = Counter(_name(info) for info in archive.infolist())
-    return [_member(name, info, times[name]) for name, info in named.items()]
+    with _open_zip(source, title, largest_list) as archive:
+        named = {_member_name(info): info for info in archive.infolist()}
+        times = Counter(_member_name(info) for info in archive.infolist())
+    return [_as_member(name, info, times[name]) for name, info in named.items()]
 
 
 def read_member(source: Path | bytes, name: str, title: str) -> bytes:
@@ -69,14 +70,15 @@ def read_member(source: Path | bytes, name: str, title: str) -> bytes:
     Raises:
         Unreadable: The zip is broken, the file is missing or too large, or `list_members` reports a problem with it.
     """
-    with _opened(source, title) as archive:
-        found = [info for info in archive.infolist() if _name(info) == name]
-        if not found:
+    with _open_zip(source, title) as archive:
+        infos = [info for info in archive.infolist() if _member_name(info) == name]
+        if not infos:
             raise Unreadable(f"{title}: {name} is not in it")
-        if problem := _member(name, found[0], len(found)).problem:
+        if problem := _as_member(name, infos[0], len(infos)).problem:
             raise Unreadable(f"{title}: {problem}")
-        pieces, size = [], 0
-        with archive.open(found[0]) as file:
+        pieces = []
+        size = 0
+        with archive.open(infos[0]) as file:
             while piece := file.read(_PIECE):
                 pieces.append(piece)
                 size += len(piece)
@@ -85,7 +87,7 @@ def read_member(source: Path | bytes, name: str, title: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _opened(source: Path | bytes, title: str, largest_list: int = LARGEST_LIST) -> Iterator[zipfile.ZipFile]:
+def _open_zip(source: Path | bytes, title: str, largest_list: int = LARGEST_LIST) -> Iterator[zipfile.ZipFile]:
     try:
         if isinstance(source, Path) and not source.is_file():
             raise Unreadable(f"{title}: {'not a file' if source.exists() else 'no such file'}")
@@ -100,7 +102,8 @@ class _Bounded:
     """A file that limits the size of one read, because zipfile reads the whole list of members at once."""
 
     def __init__(self, file: BinaryIO, largest: int):
-        self._file, self._largest = file, largest
+        self._file = file
+        self._largest = largest
 
     def read(self, size: int = -1) -> bytes:
         if size > self._largest:
@@ -111,7 +114,7 @@ class _Bounded:
         return getattr(self._file, name)
 
 
-def _name(info: zipfile.ZipInfo) -> str:
+def _member_name(info: zipfile.ZipInfo) -> str:
     """Return a member's name. Without the UTF-8 flag zipfile decodes it as code page 437, but it may still be UTF-8."""
     name = info.orig_filename if "\0" in info.orig_filename else info.filename
     if not info.flag_bits & 0x800 and not name.isascii():
@@ -120,10 +123,10 @@ def _name(info: zipfile.ZipInfo) -> str:
     return name
 
 
-def _member(name: str, info: zipfile.ZipInfo, times: int) -> Member:
+def _as_member(name: str, info: zipfile.ZipInfo, times: int) -> Member:
     parts = tuple(part for part in re.split(r"[\\/]", name) if part not in ("", ".", ".."))
-    astray = _astray(name, parts)
-    problem = astray or _problem(name, info, times)
+    astray = _name_problem(name, parts)
+    problem = astray or _content_problem(name, info, times)
     if len(parts) > MOST_FOLDERS:
         parts = (parts[0], parts[-1])
     try:
@@ -133,19 +136,19 @@ def _member(name: str, info: zipfile.ZipInfo, times: int) -> Member:
     return Member(name, parts, time, name.endswith("/"), problem, bool(astray))
 
 
-def _astray(name: str, parts: tuple[str, ...]) -> str:
+def _name_problem(name: str, parts: tuple[str, ...]) -> str:
     """Return what is wrong with a member's name; empty if nothing is."""
-    shown = name[:80]
+    short = name[:80]
     if name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in re.split(r"[\\/]", name):
-        return f"{shown} would lead out of the zip"
+        return f"{short} would lead out of the zip"
     if "\\" in name:
-        return f"{shown} has a backslash in its name"
+        return f"{short} has a backslash in its name"
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
-        return f"{shown} has a control character in its name"
-    return f"{shown} lies more than {MOST_FOLDERS} folders deep" if len(parts) > MOST_FOLDERS else ""
+        return f"{short} has a control character in its name"
+    return f"{short} lies more than {MOST_FOLDERS} folders deep" if len(parts) > MOST_FOLDERS else ""
 
 
-def _problem(name: str, info: zipfile.ZipInfo, times: int) -> str:
+def _content_problem(name: str, info: zipfile.ZipInfo, times: int) -> str:
     """Return why a member whose name is fine must not be read; empty if it may be."""
     if times > 1:
         return f"{name} is in it {times} times"

@@ -50,7 +50,7 @@ class Submission:
         problem: Why the file cannot be read; empty if no reason is known so far.
         scope: Number of the folder or zip within which a Moodle `lms_id` identifies one person; 0 for all others.
         doubtful: Whether folder and file name give different days; `day` is then the folder's.
-        shared: The name, where several students have it and Moodle's numbers do not tell whose each day is; else "".
+        shared: The name, if several students have it and Moodle's numbers do not tell whose each day is; else "".
         packed: Whether it lies in a zip that the student handed in.
         order: Sort key among one student's notebooks, the newest last.
         data: The file's content, if it was read and kept.
@@ -102,7 +102,7 @@ class Submission:
         return read_member(data, self.inner, PurePosixPath(self.member).name) if self.inner else data
 
 
-class Found(list[Submission]):
+class Submissions(list[Submission]):
     """Submissions, with `notes`: one line for each file that is left out, with the reason."""
 
     def __init__(self, submissions: Iterable[Submission], notes: Iterable[str]):
@@ -110,7 +110,9 @@ class Found(list[Submission]):
         self.notes = [one_line(note) for note in notes]
 
 
-def collect(paths: list[Path], day: int | None = None, on_student: Callable[[str], None] = lambda name: None) -> Found:
+def collect(
+    paths: list[Path], day: int | None = None, on_student: Callable[[str], None] = lambda name: None
+) -> Submissions:
     """Find the submissions in notebooks, folders and zips: for each student and day the newest readable notebook.
 
     Folders and zips may hold nbgrader's `student/assignment/notebook`, `student.ipynb`, Moodle's or Canvas's download
@@ -144,7 +146,9 @@ class _Finder:
 
     def add_class(self, root: Node, hint: int | None = None) -> None:
         """Add the notebooks in a folder or zip with the work of a class or of one student."""
-        scope, strangers, name = len(self._downloads), list[str](), safe_name(root.name)
+        scope = len(self._downloads)
+        strangers = list[str]()
+        name = safe_name(root.name)
         self._downloads[scope] = f"{name}_{scope}" if name in self._downloads.values() else name
         try:
             children = _below_wrappers(root)
@@ -162,13 +166,14 @@ class _Finder:
             else:
                 strangers.append(child.name)
         if strangers:
-            self.notes.append(f"{root.name}: {len(strangers)} files are no notebooks ({_few(strangers)})")
+            self.notes.append(f"{root.name}: {len(strangers)} files are no notebooks ({_first_few(strangers)})")
 
     def add_loose(self, paths: list[Path]) -> None:
         """Add notebooks that the teacher named one by one. Links are followed."""
         names = Counter(path.name for path in paths)
         for path in paths:
-            named, hint = read_name(path.name), None
+            named = read_name(path.name)
+            hint = None
             if names[path.name] > 1:
                 among = Path(os.path.commonpath([p.absolute().parent for p in paths if p.name == path.name]))
                 folders = path.absolute().parent.relative_to(among).parts
@@ -183,22 +188,24 @@ class _Finder:
         """Add the notebooks in a folder, zip or file that belongs to one student."""
         named = replace(named, student=child.name) if named.student is None else named
         try:
-            found = _notebooks_in(child)
+            notebooks = _notebooks_in(child)
         except Unreadable as why:
-            found = [(replace(child, problem=str(why), children=None), ())]
-        for file, folders in found:
-            told = hint or known_day(named.file) or next(filter(None, map(known_day, folders)), None)
-            packed = any(map(is_zip, (child.name, *folders))) and bool(file.member)
-            named_so = replace(named, file=file.name) if file.name != child.name else named
-            self._add(named_so, file, told, scope, packed)
+            notebooks = [(replace(child, problem=str(why), children=None), ())]
+        for file, folders in notebooks:
+            days_above = [day for day in map(known_day, folders) if day]
+            day = hint or known_day(named.file) or next(iter(days_above), None)
+            packed = any(is_zip(name) for name in (child.name, *folders)) and bool(file.member)
+            file_named = replace(named, file=file.name) if file.name != child.name else named
+            self._add(file_named, file, day, scope, packed)
 
     def _add(self, named: Named, node: Node, hint: int | None, scope: int, packed: bool = False) -> None:
-        told, download = known_day(named.file), self._downloads[scope]
+        day = known_day(named.file)
+        download = self._downloads[scope]
         self.candidates.append(
             Submission(
                 unicodedata.normalize("NFC", named.student or ""),
                 node.path,
-                hint or told,
+                hint or day,
                 node.member,
                 node.inner,
                 named.lms_id,
@@ -206,17 +213,19 @@ class _Finder:
                 named.late,
                 node.problem,
                 scope=scope if named.local else 0,
-                doubtful=bool(hint and told and hint != told),
+                doubtful=bool(hint and day and hint != day),
                 packed=packed,
                 order=(named.order, node.time, node.inner or node.member or str(node.path)),
             )
         )
 
-    def finish(self, day: int | None, on_student: Callable[[str], None]) -> Found:
+    def finish(self, day: int | None, on_student: Callable[[str], None]) -> Submissions:
         """Return one submission per student and day, with a unique name for each student."""
         self._disown_shared_ids()
+        # the notebooks of each student
         students = defaultdict(list)
-        for candidate, name in zip(self.candidates, _unique_names(self.candidates, self._rooms()), strict=True):
+        names = _unique_names(self.candidates, self._sources())
+        for candidate, name in zip(self.candidates, names, strict=True):
             students[name].append(candidate)
         self.notes += [
             f"WARNING: {name} may be several students, and the numbers in Moodle's names differ by assignment: the rows"
@@ -224,26 +233,28 @@ class _Finder:
             for name, rows in _shared(students).items()
         ]
         shared = {row: name for name, rows in _shared(students).items() for row in rows}
-        submissions, room = [], MOST_HELD
+        # of each student, those that count, and a note on each of the others
+        submissions = []
+        room = MOST_HELD
         for student in sorted(students, key=lambda name: (name.casefold(), name)):
             on_student(student)
             reader = _Reader()
-            mine = students[student] if day else self._touched(student, students[student], reader)
-            counted = _counting(mine, day, reader)
-            for told, each in counted:
-                data = reader.found.get(id(each))
+            mine = students[student] if day else self._without_untouched(student, students[student], reader)
+            counted = _choose_counted(mine, day, reader)
+            for counted_day, each in counted:
+                data = reader.contents.get(id(each))
                 room -= len(data or b"")
-                told = told or known_day(each.name)
                 each = replace(each, student=student, shared=shared.get(student, ""))
-                submissions.append(replace(each, day=told, data=data if room >= 0 else None))
+                each = replace(each, day=counted_day or known_day(each.name), data=data if room >= 0 else None)
+                submissions.append(each)
             self.notes += [
-                f"{student}: {each.problem or each.where} is left out: {_why_not(counted)}"
+                f"{student}: {each.problem or each.where} is left out: {_describe_counted(counted)}"
                 for each in mine
                 if not any(each is other for _, other in counted)
             ]
-        return Found(submissions, self.notes)
+        return Submissions(submissions, self.notes)
 
-    def _touched(self, student: str, mine: list[Submission], reader: _Reader) -> list[Submission]:
+    def _without_untouched(self, student: str, mine: list[Submission], reader: _Reader) -> list[Submission]:
         """Return a student's notebooks without those that nobody answered and that only lay in a zip of several days.
 
         Such a day counts as not handed in. If nothing is answered in any of them, one stays, as a file with a problem.
@@ -252,8 +263,8 @@ class _Finder:
         if len({each.day or each.where for each in packed}) < 2:
             return mine
         fresh = [each for each in packed if reader.is_fresh(each)]
-        left = [each for each in mine if not any(each is other for other in fresh)]
-        if not left:
+        answered = [each for each in mine if not any(each is other for other in fresh)]
+        if not answered:
             one = fresh[0]
             one = replace(one, day=None, doubtful=False, member=one.member if one.inner else "", inner="")
             return [replace(one, problem=f"{one.name}: nothing is answered in any of its notebooks")]
@@ -261,19 +272,19 @@ class _Finder:
             f"{student}: {each.where} counts as not handed in: it came in a zip of several days, with nothing answered"
             for each in fresh
         ]
-        return left
+        return answered
 
-    def _rooms(self) -> dict[int, tuple]:
-        """Return, by scope, what is the same for all downloads that seem to be of one day: there a number is a person.
+    def _sources(self) -> dict[int, tuple]:
+        """Return, by scope, what all downloads of one day have in common; among these, a number means one person.
 
-        Numbers in two downloads of one Moodle assignment agree. Where they differ, it may be two students of one name,
+        Numbers in two downloads of one Moodle assignment agree. If they differ, there may be two students of one name,
         such as those of two groups.
         """
         days: dict[int, Counter] = defaultdict(Counter)
         for each in self.candidates:
             days[each.scope][each.day] += 1
-        common = {scope: found.most_common(1)[0][0] for scope, found in days.items() if scope}
-        return {0: ()} | {scope: ("day", day) if day else ("download", scope) for scope, day in common.items()}
+        commonest = {scope: counts.most_common(1)[0][0] for scope, counts in days.items() if scope}
+        return {0: ()} | {scope: ("day", day) if day else ("download", scope) for scope, day in commonest.items()}
 
     def _disown_shared_ids(self) -> None:
         """Drop each LMS id that occurs with two names, so that no student can hand in under another's id."""
@@ -282,7 +293,9 @@ class _Finder:
             names[each.scope, each.lms_id].add(each.student)
         for (_, lms_id), claimed in names.items():
             if lms_id and len(claimed) > 1:
-                self.notes.append(f"the number {lms_id} is that of {_few(sorted(claimed))}: enter their grades by hand")
+                self.notes.append(
+                    f"the number {lms_id} is that of {_first_few(sorted(claimed))}: enter their grades by hand"
+                )
         self.candidates = [
             replace(each, lms_id="", back="") if each.lms_id and len(names[each.scope, each.lms_id]) > 1 else each
             for each in self.candidates
@@ -306,41 +319,45 @@ def _below_wrappers(folder: Node) -> list[Node]:
 def _notebooks_in(node: Node) -> list[tuple[Node, tuple[str, ...]]]:
     """Return a student's notebooks and unreadable files, each with the folders above it. Raises Unreadable."""
     files: Iterable[tuple[Node, tuple[str, ...]]] = [(node, ())]
-    found: list[tuple[Node, tuple[str, ...]]] = []
-    others: list[str] = []
     if node.children is not None or is_zip(node.name):
         files = files_of(node if node.children else student_zip(node), zipped=node.children is None)
+    notebooks: list[tuple[Node, tuple[str, ...]]] = []
+    others: list[str] = []
     for number, (file, folders) in enumerate(files):
-        if file.children is None and (
-            is_notebook(file.name) or (file.problem and (not file.member or is_zip(file.name)))
-        ):
-            found.append((file, folders))
+        # an unreadable file counts as a notebook unless it is one of a zip's, where much else may be unreadable
+        unreadable = file.problem and (not file.member or is_zip(file.name))
+        if file.children is None and (is_notebook(file.name) or unreadable):
+            notebooks.append((file, folders))
         elif file.children is None:
             others.append(file.name)
-        if number >= MOST_FILES or len(found) > MOST_NOTEBOOKS:
+        # before the next file is listed, because a hostile zip may have millions
+        if number >= MOST_FILES or len(notebooks) > MOST_NOTEBOOKS:
             raise Unreadable(f"{node.name}: more than {MOST_NOTEBOOKS} notebooks, or {MOST_FILES} files")
-    if not found and others == [node.name]:
+    # say what is there instead of notebooks
+    if not notebooks and others == [node.name]:
         raise Unreadable(f"{node.name}: not a notebook")
-    if not found:
-        raise Unreadable(f"{node.name}: no notebook in it{', only ' if others else ''}{_few(others)}")
-    named = [read_name(name) for file, folders in found for name in (*folders, file.name)]
-    if len({(each.student, each.lms_id) for each in named if each.lms_id}) > 1:
+    if not notebooks:
+        raise Unreadable(f"{node.name}: no notebook in it{', only ' if others else ''}{_first_few(others)}")
+    # a download within the download would hand in the work of others under this student's name
+    names = [read_name(name) for file, folders in notebooks for name in (*folders, file.name)]
+    if len({(each.student, each.lms_id) for each in names if each.lms_id}) > 1:
         raise Unreadable(f"{node.name}: the work of several students; give it to course grade by itself")
-    return found
+    return notebooks
 
 
-def _unique_names(candidates: list[Submission], rooms: Mapping[int, tuple]) -> list[str]:
+def _unique_names(candidates: list[Submission], sources: Mapping[int, tuple]) -> list[str]:
     """Return a name for each candidate, a unique folder name on every system: shared names get the LMS id added.
 
     Args:
-        rooms: By scope, where a name with two numbers means two students.
+        sources: By scope, the downloads within which a name with two numbers means two students.
     """
     ids = defaultdict(set)
     for each in candidates:
-        ids[each.student, rooms[each.scope]].add(each.lms_id)
-    several = {student for (student, _), found in ids.items() if len(found) > 1}
+        ids[each.student, sources[each.scope]].add(each.lms_id)
+    several = {student for (student, _), numbers in ids.items() if len(numbers) > 1}
     people = [(each.student, each.lms_id if each.student in several else "") for each in candidates]
-    names, taken = {}, set()
+    names = {}
+    taken = set()
     for student, lms_id in sorted(set(people)):
         plain = one_line(student, 100) or "unnamed"
         name = plain = f"{plain} ({lms_id})" if lms_id else plain
@@ -358,22 +375,24 @@ def _shared(students: Mapping[str, list[Submission]]) -> dict[str, list[str]]:
 
     Within one download the numbers tell whose each submission is, so a name counts only if it is in several.
     """
-    rows, scopes = defaultdict(set), defaultdict(set)
+    rows = defaultdict(set)
+    scopes = defaultdict(set)
     for row, mine in students.items():
         for each in mine:
             if each.scope:
                 rows[each.student].add(row)
                 scopes[each.student].add(each.scope)
-    return {name: sorted(found) for name, found in rows.items() if len(found) > 1 and len(scopes[name]) > 1}
+    return {name: sorted(names) for name, names in rows.items() if len(names) > 1 and len(scopes[name]) > 1}
 
 
-def _counting(mine: list[Submission], day: int | None, reader: _Reader) -> list[tuple[int | None, Submission]]:
+def _choose_counted(mine: list[Submission], day: int | None, reader: _Reader) -> list[tuple[int | None, Submission]]:
     """Return one student's notebooks that count, by day: the newest with the day's exercises.
 
     An unreadable file counts only for a day without a readable notebook.
     """
-    mine = sorted(mine, key=lambda each: each.order, reverse=True)
-    readable = [each for each in mine if not each.problem]
+    newest_first = sorted(mine, key=lambda each: each.order, reverse=True)
+    readable = [each for each in newest_first if not each.problem]
+    # by day: a name that tells no day, or two, leaves it to the cells, unless the notebook is the only one
     days: dict[int | None, list[Submission]] = defaultdict(list)
     for each in readable:
         if day is None and (each.doubtful or (each.day is None and len(readable) > 1)):
@@ -381,30 +400,34 @@ def _counting(mine: list[Submission], day: int | None, reader: _Reader) -> list[
         else:
             days[each.day].append(each)
     if day is not None and readable:
-        days = {day: [e for e in readable if e.doubtful or e.day in (None, day)] or readable}
+        # the teacher told the day: those that may be of it, or all if none may
+        days = {day: [each for each in readable if each.doubtful or each.day in (None, day)] or readable}
     elif len(days) > 1:
         days.pop(None, None)  # notebooks without exercises of the course
-    counted = {
-        told: next((each for each in of if len(of) > 1 and told and reader.days(each, [told])), of[0])
-        for told, of in days.items()
-    }
-    for each in mine:
-        told = each.day if day is None else day
-        if each.problem and (told is not None or not counted):
-            counted.setdefault(told, each)
+    # of each day the newest that has its exercises, or else the newest
+    counted = {}
+    for number, candidates in days.items():
+        counted[number] = candidates[0]
+        if len(candidates) > 1 and number:
+            counted[number] = next((each for each in candidates if reader.days(each, [number])), candidates[0])
+    # an unreadable file for a day that has no readable one
+    for each in newest_first:
+        number = each.day if day is None else day
+        if each.problem and (number is not None or not counted):
+            counted.setdefault(number, each)
     return sorted(counted.items(), key=lambda item: item[0] or 0)
 
 
-def _why_not(counted: list[tuple[int | None, Submission]]) -> str:
-    return "what counts is " + ", ".join(f"{each.where}{f' (day {told})' if told else ''}" for told, each in counted)
+def _describe_counted(counted: list[tuple[int | None, Submission]]) -> str:
+    return "what counts is " + ", ".join(f"{each.where}{f' (day {day})' if day else ''}" for day, each in counted)
 
 
 class _Reader:
-    """Read one student's notebooks once each, up to MOST_READ bytes; `found` maps `id(submission)` to the content."""
+    """Read one student's notebooks once each, up to MOST_READ bytes; `contents` has them by `id(submission)`."""
 
     def __init__(self) -> None:
-        self._left = MOST_READ
-        self.found: dict[int, bytes] = {}
+        self._remaining = MOST_READ
+        self.contents: dict[int, bytes] = {}
 
     def days(self, submission: Submission, among: Iterable[int]) -> list[int]:
         """Return which of these days' exercises are in a notebook; none if it is unreadable or the limit is reached."""
@@ -415,19 +438,19 @@ class _Reader:
     def is_fresh(self, submission: Submission) -> bool:
         """Return whether a notebook has a day's exercises, and none of them is answered."""
         with contextlib.suppress(Unreadable, CourseError):
-            asked = [COURSE.questions(day) for day in self.days(submission, COURSE.days())]
-            return bool(asked) and all(is_fresh(self._read(submission), submission.name, each) for each in asked)
+            days = [COURSE.questions(day) for day in self.days(submission, COURSE.days())]
+            return bool(days) and all(is_fresh(self._read(submission), submission.name, each) for each in days)
         return False
 
     def _read(self, submission: Submission) -> bytes:
-        if self._left <= 0:
+        if self._remaining <= 0:
             raise Unreadable("enough was read")
-        if id(submission) not in self.found:
-            self.found[id(submission)] = submission.read()
-        data = self.found[id(submission)]
-        self._left -= len(data) + (READ_ANEW if submission.inner else 0)
+        if id(submission) not in self.contents:
+            self.contents[id(submission)] = submission.read()
+        data = self.contents[id(submission)]
+        self._remaining -= len(data) + (READ_ANEW if submission.inner else 0)
         return data
 
 
-def _few(names: list[str]) -> str:
+def _first_few(names: list[str]) -> str:
     return one_line(", ".join(name[:60] for name in names[:3])) + (", …" if len(names) > 3 else "")

@@ -1,4 +1,4 @@
-"""What counts as late: what the platform marked as late. The course itself knows no date by which work is due.
+"""What counts as late: what the platform marked as late. The course itself knows no due dates.
 
 Canvas writes LATE into the names of the files of a late submission. Moodle's names do not say, but the column Status of
 its grading worksheet does, and how late, as in "Submitted for grading - 21 hours 10 mins late".
@@ -14,7 +14,8 @@ from course_utils.errors import one_line
 from course_utils.grading.results import Graded
 
 CANVAS_MARK = "LATE"  # after the student's name, or before that of an anonymous one; `names.py` reads both
-TITLE, COLUMNS = "Late", ("day", "student", "how late")  # of the list in the summary of a class
+TITLE = "Late"  # of the list in the summary of a class
+COLUMNS = ("day", "student", "how late")
 
 
 def how_late(place: Mapping[str, int], row: Sequence[str]) -> str:
@@ -24,14 +25,17 @@ def how_late(place: Mapping[str, int], row: Sequence[str]) -> str:
         place: Index of each column, by its name in lower case.
     """
     cells = {name: one_line(row[number]) for name, number in place.items()}
-    said = re.search(r"[^-]*\blate\b", cells.get("status", ""))
-    return ", ".join(filter(None, (said[0].strip(), cells.get("last modified (submission)")))) if said else ""
+    match = re.search(r"[^-]*\blate\b", cells.get("status", ""))
+    if not match:
+        return ""
+    handed_in = cells.get("last modified (submission)")
+    return f"{match[0].strip()}, {handed_in}" if handed_in else match[0].strip()
 
 
 def with_lateness(graded: Sequence[Graded], late: Mapping[tuple[int, str], str]) -> list[Graded]:
     """Return the submissions with what a gradebook says about late ones, by day and student."""
-    told = [late.get((each.day or 0, each.student), "") for each in graded]
-    return [replace(each, late=True, how_late=how) if how else each for each, how in zip(graded, told, strict=True)]
+    lateness = [late.get((each.day or 0, each.student), "") for each in graded]
+    return [replace(each, late=True, how_late=how) if how else each for each, how in zip(graded, lateness, strict=True)]
 
 
 def late_rows(graded: Sequence[Graded]) -> list[tuple[str, str, str]]:

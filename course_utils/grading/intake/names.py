@@ -16,12 +16,12 @@ from course_utils.grading.intake.late import CANVAS_MARK
 def safe_name(student: str) -> str:
     """Return a folder name for a student that is valid on every system and differs between students."""
     plain = "".join(c if c in " ()-_.,'" or unicodedata.category(c)[0] in "LMN" else "_" for c in student)
-    kept = plain.encode()[:80].decode(errors="ignore").strip(" .")
-    reserved = re.match(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", kept, re.IGNORECASE)
-    if kept and kept == student and not reserved:
-        return kept
+    short = plain.encode()[:80].decode(errors="ignore").strip(" .")
+    reserved = re.match(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", short, re.IGNORECASE)
+    if short and short == student and not reserved:
+        return short
     digest = hashlib.sha256(student.encode(errors="surrogatepass")).hexdigest()[:8]
-    return f"{'_' if reserved else ''}{kept}-{digest}".lstrip("-")
+    return f"{'_' if reserved else ''}{short}-{digest}".lstrip("-")
 
 
 _MOODLE = re.compile(r"(?P<name>[^_]*)_(?:(?P<id>\d{1,20})_)?assignsubmission_[a-z]+(?:_(?P<rest>.*))?", re.DOTALL)
@@ -60,17 +60,17 @@ class Named:
 
 def read_name(name: str, folder: bool = False) -> Named:
     """Parse the name that Moodle, Canvas, a teacher or a student gave to a file or folder."""
-    if found := _MOODLE.fullmatch(name):
-        back = f"{found['name']}_{found['id']}_assignsubmission_file_" if found["id"] else ""
-        return Named(found["name"], found["rest"] or "", found["id"] or "", local=True, back=back)
+    if match := _MOODLE.fullmatch(name):
+        back = f"{match['name']}_{match['id']}_assignsubmission_file_" if match["id"] else ""
+        return Named(match["name"], match["rest"] or "", match["id"] or "", local=True, back=back)
     if folder:
         return Named(None if without_day(name) == "" else name, "")
-    if (found := _CANVAS.fullmatch(name)) and (found["anonymous"] or found["name"] == found["name"].lower()):
-        clear = not re.match(r"\d+_", found["rest"])  # or else a name that ends in a number could pass for another's id
-        lms_id = found["id"] if found["id"] and clear else ""
-        back = name if lms_id or found["anonymous"] else ""
-        late = bool(found["late"] or found["late_anonymous"])
-        return Named(found["anonymous"] or found["name"], found["rest"], lms_id, int(found["file"]), False, back, late)
+    if (match := _CANVAS.fullmatch(name)) and (match["anonymous"] or match["name"] == match["name"].lower()):
+        clear = not re.match(r"\d+_", match["rest"])  # or else a name that ends in a number could pass for another's id
+        lms_id = match["id"] if match["id"] and clear else ""
+        back = name if lms_id or match["anonymous"] else ""
+        late = bool(match["late"] or match["late_anonymous"])
+        return Named(match["anonymous"] or match["name"], match["rest"], lms_id, int(match["file"]), False, back, late)
     return Named(without_day(name.rpartition(".")[0]) or None, name)
 
 
@@ -79,7 +79,8 @@ def without_day(stem: str) -> str:
     parts = around_day(stem)
     if parts is None:
         return stem
-    before, after = parts[0].strip(" _-"), parts[1]
+    before = parts[0].strip(" _-")
+    after = parts[1]
     for title in _titles():
         after = re.sub(rf"^[ _-]*{title}(?![a-z])", "", after, flags=re.IGNORECASE)
     after = re.sub(r"^[ _-]*submissions?$|^[ _-]*\(?\d{0,2}\)?$", "", after, flags=re.IGNORECASE)

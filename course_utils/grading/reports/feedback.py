@@ -80,7 +80,7 @@ def feedback_zips(graded: Sequence[Graded], folder: Path) -> dict[str, bytes]:
             pages[download][name][page.name] = page.read_text(encoding="utf-8")
     return {
         f"feedback_{download}.zip": zipped(
-            {place: data for name, own in names.items() for place, data in _given_back(name, own).items()}
+            {place: data for name, own in names.items() for place, data in _files_for_platform(name, own).items()}
         )
         for download, names in pages.items()
     }
@@ -92,7 +92,7 @@ def _is_plain(name: str) -> bool:
     return name.isprintable() and len(name) <= LONGEST_NAME and not set(name) & {"\\", ":"}
 
 
-def _given_back(name: str, pages: Mapping[str, str]) -> dict[str, bytes]:
+def _files_for_platform(name: str, pages: Mapping[str, str]) -> dict[str, bytes]:
     """Return the files that hold a student's pages in a zip for Moodle or Canvas, by their names there."""
     files = {page: text.encode() for page, text in pages.items()}
     if name.endswith("_assignsubmission_file_"):
@@ -101,9 +101,9 @@ def _given_back(name: str, pages: Mapping[str, str]) -> dict[str, bytes]:
         return {name: zipped(files)}
     if not is_notebook(name):
         return {}  # Canvas would show the student a page that is called, say, essay.pdf
-    shown = [nbformat.v4.new_output("display_data", {"text/html": page}) for page in pages.values()]
+    outputs = [nbformat.v4.new_output("display_data", {"text/html": page}) for page in pages.values()]
     hidden = {"jupyter": {"source_hidden": True}}
-    cell = nbformat.v4.new_code_cell("# Feedback", id="feedback", outputs=shown, metadata=hidden)
+    cell = nbformat.v4.new_code_cell("# Feedback", id="feedback", outputs=outputs, metadata=hidden)
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}  # or JupyterLab asks
     return {name: nbformat.writes(nbformat.v4.new_notebook(cells=[cell], metadata=kernel)).encode()}
 
@@ -116,7 +116,7 @@ def feedback_page(graded: Graded, answer_key: AnswerKey) -> str:
     known = {} if graded.day is None else tasks(answer_key, graded.day)
     exercises = [_Exercise.of(each, known, graded.answers.get(each.id)) for each in graded.exercises]
     return _template().render(
-        css=Markup(_beside("feedback.css")),
+        css=Markup(_read_beside("feedback.css")),
         day="Your notebook" if graded.day is None else day_title(answer_key, graded.day),
         student="" if graded.student == Path(graded.notebook).stem else spell_out(graded.student)[:200],
         notebook=spell_out(graded.notebook)[:200],
@@ -154,7 +154,7 @@ class _Exercise:
         task = known.get(result.id, Task(result.id, ()))
         status = "ungraded" if result.machine_failed else result.status
         sign, verdict = SIGNS.get(status, ("?", status))
-        code, cut = _code(answer or "")
+        code, cut = _colour_code(answer or "")
         return cls(
             id=result.id,
             title=task.title,
@@ -171,26 +171,26 @@ class _Exercise:
         )
 
 
-def _code(source: str) -> tuple[Markup, str]:
+def _colour_code(source: str) -> tuple[Markup, str]:
     """Return an answer as coloured, numbered lines, and a note if it was cut."""
     spelt = spell_out(source[:LONGEST_CODE])
     lines = spelt[:LONGEST_CODE].split("\n")[:MOST_LINES]
-    shown = "\n".join(line[:LONGEST_LINE] for line in lines)
+    text = "\n".join(line[:LONGEST_LINE] for line in lines)
     cut = ""
-    if len(source) > LONGEST_CODE or len(shown) < len(spelt):
+    if len(source) > LONGEST_CODE or len(text) < len(spelt):
         what = "lines" if any(len(line) > LONGEST_LINE for line in lines) else "it"
         cut = f"Cut here: the answer has {len(source):,} characters, and only the beginning of {what} is shown."
-    if not shown.strip():
+    if not text.strip():
         return Markup(""), cut
     formatter = HtmlFormatter(linenos="inline", nowrap=False, cssclass="code", wrapcode=True)
-    return Markup(highlight(shown, PythonLexer(stripnl=False), formatter)), cut
+    return Markup(highlight(text, PythonLexer(stripnl=False), formatter)), cut
 
 
 @cache
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_beside("feedback.html"))
+    return environment.from_string(_read_beside("feedback.html"))
 
 
-def _beside(name: str) -> str:
+def _read_beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")

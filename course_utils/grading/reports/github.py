@@ -137,15 +137,15 @@ class _Part:
 
 
 def _parts(grades: Mapping) -> list[_Part]:
-    found = []
+    parts = []
     for submission in grades["submissions"]:
         whole = {**submission, "id": submission["notebook"]}
         for each in submission["exercises"] or [whole]:
             title = f"day {submission['day']}, {each['id']}" if submission["exercises"] else each["id"]
             message = "" if each["status"] == "passed" else one_line(each.get("message") or each["status"])
             title, message = (text.replace("::", ": :") for text in (one_line(title), message))
-            found.append(_Part(title, message, each["score"], each["max_score"], each["status"] == "passed"))
-    return found
+            parts.append(_Part(title, message, each["score"], each["max_score"], each["status"] == "passed"))
+    return parts
 
 
 def _status(passed: bool) -> str:

@@ -81,7 +81,7 @@ class Filled:
         absent: The day and the name of each student in it who handed in nothing for that day and is not excused.
         named_by: The column of a Moodle worksheet, ID number or else Email address, that all students in it have; "" if
             there is none.
-        names: By student, what stands there.
+        names: By student, what that column holds.
         nowhere: The names of those in it who are absent and handed in nothing at all.
         late: By day and student, how late work was that came late, see `intake.late`.
     """
@@ -105,7 +105,7 @@ def canvas_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE) -> str:
     days = _days(graded)
     rows = [
         [*CANVAS, *(day_title(answer_key, day) for day in days)],
-        [f"    {POINTS_POSSIBLE}", *[""] * 4, *(f"{_full(graded, day):g}" for day in days)],
+        [f"    {POINTS_POSSIBLE}", *[""] * 4, *(f"{_full_points(graded, day):g}" for day in days)],
     ]
     for person in people(graded):
         scores = [_points(person.days.get(day)) for day in days]
@@ -122,7 +122,8 @@ def moodle_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, filled:
     Args:
         filled: The worksheet filled in; students who are not in it are left out.
     """
-    days, names = _days(graded), filled.names if filled and filled.named_by else None
+    days = _days(graded)
+    names = filled.names if filled and filled.named_by else None
     rows = [[filled.named_by if filled and names else "Student", *(day_title(answer_key, day) for day in days)]]
     for person in people(graded):
         name = person.student if names is None else names.get(person.student)
@@ -148,15 +149,15 @@ def moodle_worksheet(graded: Sequence[Graded], day: int, answer_key: AnswerKey =
 def totals_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, nowhere: Sequence[str] = ()) -> str:
     """Return a row for each student: points of each day, all points, the most there are, and their share in percent.
 
-    A day that was not handed in is an empty cell, and counts as no points in the share. Where something was handed in
-    and has no grade, the points are those of the other days, and there is no share. The last column says so, and where
-    a row may not be the whole of a student.
+    A day that was not handed in is an empty cell, and counts as no points in the share. If something was handed in and
+    has no grade, the points are those of the other days, and there is no share. The last column says so; it also says
+    if a row may not be the whole of a student.
 
     Args:
         nowhere: Names of students who handed in nothing, for a row each.
     """
     days = _days(graded)
-    most = sum(_full(graded, day) for day in days)
+    most = sum(_full_points(graded, day) for day in days)
     rows = [["Student", *(day_title(answer_key, day) for day in days), "Points", "Of", "Share", "Note"]]
     for person in people(graded):
         cells = [_points(person.days.get(day)) for day in days]
@@ -192,7 +193,7 @@ def fill_gradebook(exported: Path, graded: Sequence[Graded], answer_key: AnswerK
         CourseError: If the file cannot be read as such an export, if two of its columns may be the same day, or if a
             Moodle worksheet would have to hold several days.
     """
-    text, mark = _read(exported)
+    text, mark = _read_csv(exported)
     try:
         delimiter = max(",;", key=lambda sign: len(next(csv.reader(text.splitlines()[:1], delimiter=sign), ())))
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True) if any(row)]
@@ -222,19 +223,18 @@ def people(graded: Iterable[Graded]) -> list[Person]:
     by_name: dict[str, dict[int | None, dict[str, Graded]]] = defaultdict(lambda: defaultdict(dict))
     for each in graded:
         by_name[each.student][each.day][each.lms_id] = each
-    found = []
+    persons = []
     for student, days in by_name.items():
-        numbers = {lms_id: None for of_day in days.values() for lms_id in of_day}
-        apart = any(len(of_day) > 1 for of_day in days.values())
-        for number in numbers if apart else [next(iter(numbers)) if len(numbers) == 1 else ""]:
-            own = {
-                day: one
-                for day, of_day in days.items()
-                for lms_id, one in of_day.items()
-                if day is not None and (not apart or lms_id == number)
-            }
-            found.append(Person(student, number, own))
-    return found
+        numbers = list(dict.fromkeys(lms_id for of_day in days.values() for lms_id in of_day))
+        if any(len(of_day) > 1 for of_day in days.values()):
+            # several students of one name: one person for each number
+            for number in numbers:
+                own = {day: of_day[number] for day, of_day in days.items() if day is not None and number in of_day}
+                persons.append(Person(student, number, own))
+        else:
+            own = {day: next(iter(of_day.values())) for day, of_day in days.items() if day is not None}
+            persons.append(Person(student, numbers[0] if len(numbers) == 1 else "", own))
+    return persons
 
 
 def comment(graded: Graded, answer_key: AnswerKey = COURSE) -> str:
@@ -250,13 +250,13 @@ def comment(graded: Graded, answer_key: AnswerKey = COURSE) -> str:
     return "<br>".join(html.escape(one_line(line)) for line in lines)
 
 
-def _without_ours(said: str, answer_key: AnswerKey, day: int) -> str:
+def _without_ours(text: str, answer_key: AnswerKey, day: int) -> str:
     """Return a comment of a worksheet without the lines that `comment` wrote in an earlier run."""
     titles = "|".join(re.escape(html.escape(task.title)) for task in tasks(answer_key, day).values())
     ours = re.compile(rf"\s*({NOT_GRADED}|({titles}): [\d.]+ of [\d.]+\. )")
-    lines = re.split(r"<br\s*/?>", said)
-    kept = [line for line in lines if not ours.match(line)]
-    return said if len(kept) == len(lines) else "<br>".join(kept)
+    lines = re.split(r"<br\s*/?>", text)
+    others = [line for line in lines if not ours.match(line)]
+    return text if len(others) == len(lines) else "<br>".join(others)
 
 
 def text_cell(text: str) -> str:
@@ -264,8 +264,8 @@ def text_cell(text: str) -> str:
 
     Matching does not suffer, because no name in an LMS begins like a formula, and numbers are matched before names.
     """
-    said = one_line(text)
-    return f"'{said}" if said.startswith(FORMULA) else said
+    line = one_line(text)
+    return f"'{line}" if line.startswith(FORMULA) else line
 
 
 def write_csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
@@ -286,40 +286,69 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     if possible is None:
         raise CourseError(f"{exported}: a Canvas gradebook without its row {POINTS_POSSIBLE}; export it again")
     students = [row for row in rows[rows.index(possible) + 1 :] if any(cell.strip() for cell in row)]
+    # whose row is whose: by Canvas's number, or else by a login or the name, in one column or two
     logins = [(place[name],) for name in ("SIS User ID", "SIS Login ID") if name in place]
-    names = tuple(range(place["ID"]))
-    found, unmatched = _match(people(graded), students, [place["ID"]], [*logins, names])
-    of_no_day = {each.student for each in graded if each.day is None}
-    notes, filled, absent, nowhere = list[str](), set(), list[tuple[int, str]](), dict[int, str]()
-    matched = {id(row) for _, row in found}
+    name_columns = tuple(range(place["ID"]))
+    matches, unmatched = _match_rows(people(graded), students, [place["ID"]], [*logins, name_columns])
+    matched = {id(row) for _, row in matches}
+    dayless = {each.student for each in graded if each.day is None}  # may have handed in any day
+    notes = list[str]()
+    filled = set()  # rows that got a grade
+    absent = list[tuple[int, str]]()
+    nowhere = dict[int, str]()  # names by row
     for day in _days(graded):
-        column = _column_of(exported, header, possible, place["Section"], day, day_title(answer_key, day))
-        full = _full(graded, day)
-        if column == len(header):
-            for row in rows:
-                row.append("")
-            header[column], possible[column] = day_title(answer_key, day), f"{full:g}"
-        out_of = _number(possible[column]) or full
+        column = _canvas_column(exported, rows, possible, place["Section"], graded, day, answer_key)
+        # the grades, scaled to the points that the teacher gave the assignment
+        full = _full_points(graded, day)
+        out_of = _parse_number(possible[column]) or full
         if out_of != full:
             notes.append(f"{header[column]} is worth {out_of:g} points there and {full:g} here: grades were scaled.")
-        for person, row in found:
+        for person, row in matches:
             grade = _points(person.days.get(day), out_of)
-            if grade and row[column].strip().casefold() == EXCUSED:
+            if grade and _is_excused(row[column]):
                 notes.append(f"{one_line(person.student)} is excused from {header[column]}: left as it is.")
             elif grade:
                 row[column] = grade
                 filled.add(id(row))
-        here = {id(row) for person, row in found if day in person.days or person.student in of_no_day}
-        away = [row for row in students if id(row) not in here and row[column].strip().casefold() != EXCUSED]
-        called = {id(row): ", ".join(filter(None, (row[name] for name in names))) for row in away}
-        absent += [(day, name) for name in called.values()]
-        nowhere |= {row: name for row, name in called.items() if row not in matched}
+        # the students who handed in nothing for this day
+        present = {id(row) for person, row in matches if day in person.days or person.student in dayless}
+        for row in students:
+            if id(row) not in present and not _is_excused(row[column]):
+                name = ", ".join(row[each] for each in name_columns if row[each])
+                absent.append((day, name))
+                if id(row) not in matched:
+                    nowhere[id(row)] = name
+    # no name may be read as a formula, or as the row of possible points; beside an ID, Canvas ignores names
     for row in students:
-        if row[place["ID"]].strip():  # then Canvas ignores the name
-            for name in names:
-                row[name] = _canvas_name(_kept_name(row[name]))
-    told = tuple(unmatched), tuple(notes), tuple(absent)
-    return Filled("", len(filled), *told, nowhere=tuple(nowhere.values()))
+        if row[place["ID"]].strip():
+            for each in name_columns:
+                row[each] = _canvas_name(_quoted_name(row[each]))
+    return Filled("", len(filled), tuple(unmatched), tuple(notes), tuple(absent), nowhere=tuple(nowhere.values()))
+
+
+def _canvas_column(
+    exported: Path,
+    rows: list[list[str]],
+    possible: list[str],
+    section: int,
+    graded: Sequence[Graded],
+    day: int,
+    answer_key: AnswerKey,
+) -> int:
+    """Return the index of a day's column, after adding it at the end if there is none."""
+    header = rows[0]
+    title = day_title(answer_key, day)
+    column = _column_of(exported, header, possible, section, day, title)
+    if column == len(header):
+        for row in rows:
+            row.append("")
+        header[column] = title
+        possible[column] = f"{_full_points(graded, day):g}"
+    return column
+
+
+def _is_excused(cell: str) -> bool:
+    return cell.strip().casefold() == EXCUSED
 
 
 def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded], answer_key: AnswerKey) -> Filled:
@@ -327,52 +356,62 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     days = _days(graded)
     if len(days) > 1:
         raise CourseError(f"{exported}: a Moodle worksheet is of one assignment; grade one day at a time for it")
-    header, students = rows[0], rows[1:]
-    notes: set[str] = set()
+    header = rows[0]
+    students = rows[1:]
     place = {name.casefold(): number for number, name in enumerate(header)}
-    names = [(place[name],) for name in ("email address", "id number", "full name") if name in place]
-    found, unmatched = _match(people(graded), students, [place["identifier"]], names)
-    filled, kept = set(), 0
-    for person, row in found:
+    # whose row is whose: by Moodle's number, or else by the first of these columns in which a name occurs once
+    name_columns = [(place[name],) for name in ("email address", "id number", "full name") if name in place]
+    matches, unmatched = _match_rows(people(graded), students, [place["identifier"]], name_columns)
+    notes: set[str] = set()
+    filled = set()  # rows that got a grade
+    retained = 0  # comments that were there before
+    for person, row in matches:
         for day, one in person.days.items():
-            out_of = _number(row[place["maximum grade"]]) if "maximum grade" in place else None
-            out_of = out_of or _full(graded, day)
-            if out_of != _full(graded, day):
-                notes.add(f"The assignment is worth {out_of:g} points and {_full(graded, day):g} here: scaled.")
+            # the teacher's comment stays, with ours below it; it is written before the grade, whose cell it looks at
             if "feedback comments" in place:
-                said, by_hand = row[place["feedback comments"]], bool(row[place["grade"]].strip())
-                ours = "" if one.status == "unreadable" and by_hand else comment(one, answer_key)
-                own = _without_ours(said, answer_key, day)
-                row[place["feedback comments"]] = "<br>".join(filter(None, (own, ours)))
-                kept += bool(own)
+                cell = place["feedback comments"]
+                graded_by_hand = bool(row[place["grade"]].strip())
+                ours = "" if one.status == "unreadable" and graded_by_hand else comment(one, answer_key)
+                theirs = _without_ours(row[cell], answer_key, day)
+                row[cell] = "<br>".join(part for part in (theirs, ours) if part)
+                retained += bool(theirs)
+            # the grade, scaled to the maximum of the assignment
+            full = _full_points(graded, day)
+            maximum = _parse_number(row[place["maximum grade"]]) if "maximum grade" in place else None
+            out_of = maximum or full
+            if out_of != full:
+                notes.add(f"The assignment is worth {out_of:g} points and {full:g} here: scaled.")
             if grade := _points(one, out_of):
                 row[place["grade"]] = grade
                 filled.add(id(row))
+    # no name may be read as a formula; beside an identifier, Moodle ignores names
     for row in students:
         if "full name" in place and row[place["identifier"]].strip():
-            row[place["full name"]] = _kept_name(row[place["full name"]])
-    if kept:
-        notes.add(f"Feedback comments that were there and stay, with ours below them: {kept}.")
-    here, name = {id(row) for _, row in found}, place.get("full name", place["identifier"])
-    away = tuple(row[name] for row in students if id(row) not in here)
-    absent = ((day, each) for day in days for each in away)
-    late = {(day, who.student): how for who, row in found for day in who.days if (how := how_late(place, row))}
-    told = tuple(unmatched), tuple(sorted(notes)), tuple(absent), late
-    return Filled("", len(filled), *told, *_identities(header, place, found), away)
+            row[place["full name"]] = _quoted_name(row[place["full name"]])
+    if retained:
+        notes.add(f"Feedback comments that were there and stay, with ours below them: {retained}.")
+    # who handed in nothing, and who was late
+    present = {id(row) for _, row in matches}
+    name = place.get("full name", place["identifier"])
+    away = tuple(row[name] for row in students if id(row) not in present)
+    absent = tuple((day, each) for day in days for each in away)
+    late = {(day, who.student): how for who, row in matches for day in who.days if (how := how_late(place, row))}
+    identities = _identities(header, place, matches)
+    return Filled("", len(filled), tuple(unmatched), tuple(sorted(notes)), absent, late, *identities, away)
 
 
 def _identities(
-    header: list[str], place: Mapping[str, int], found: list[tuple[Person, list[str]]]
+    header: list[str], place: Mapping[str, int], matches: list[tuple[Person, list[str]]]
 ) -> tuple[str, dict[str, str]]:
     """Return the column by which Moodle's gradebook import can find these students, and what it holds by student."""
     columns = [place[name] for name in ("id number", "email address") if name in place]
     for column in columns:
-        if found and all(row[column].strip() for _, row in found):
-            return header[column], {person.student: row[column].strip() for person, row in found}
+        if matches and all(row[column].strip() for _, row in matches):
+            return header[column], {person.student: row[column].strip() for person, row in matches}
     return "", {}
 
 
-def _match(
+def _match_rows(
     persons: list[Person], rows: list[list[str]], numbers: list[int], names: Sequence[tuple[int, ...]]
 ) -> tuple[list[tuple[Person, list[str]]], list[str]]:
     """Return pairs of a person and their row, and the names of the persons without a row.
@@ -385,27 +424,27 @@ def _match(
     claims: dict[int, list[tuple[Person, list[str]]]] = defaultdict(list)
     unmatched = []
     for person in persons:
-        named = (known.get(_plain_name(person.student), ()) for known in by_name)
-        by_name_alone = next((found[0] for found in named if len(found) == 1), None)
-        row = by_number.get(person.lms_id) if person.lms_id else by_name_alone
+        namesakes = (rows_of.get(_plain_name(person.student), ()) for rows_of in by_name)
+        row_of_name = next((each[0] for each in namesakes if len(each) == 1), None)
+        row = by_number.get(person.lms_id) if person.lms_id else row_of_name
         if row is None:
             unmatched.append(person.student)
         else:
             claims[id(row)].append((person, row))
-    found = [claim[0] for claim in claims.values() if len(claim) == 1]
+    matches = [claim[0] for claim in claims.values() if len(claim) == 1]
     unmatched += [person.student for claim in claims.values() if len(claim) > 1 for person, _ in claim]
-    return found, unmatched
+    return matches, unmatched
 
 
 def _rows_by_name(rows: list[list[str]], columns: tuple[int, ...]) -> dict[str, list[list[str]]]:
     """Return rows by the name in one column, or in last and first name; `Lovelace, Ada` is also Ada Lovelace."""
-    found = defaultdict(list)
+    by_name = defaultdict(list)
     for row in rows:
         whole = ", ".join(row[column] for column in columns)
         last, _, first = whole.partition(",")
         for name in {_plain_name(whole), _plain_name(f"{first} {last}")} - {"", ","}:
-            found[name].append(row)
-    return found
+            by_name[name].append(row)
+    return by_name
 
 
 def _plain_name(name: str) -> str:
@@ -428,7 +467,7 @@ def _column_of(exported: Path, header: list[str], possible: list[str], section: 
     return fitting[0] if fitting else len(header)
 
 
-def _read(path: Path) -> tuple[str, str]:
+def _read_csv(path: Path) -> tuple[str, str]:
     """Return the text of a CSV file, and its byte order mark if it begins with one."""
     try:
         if path.stat().st_size > LARGEST_GRADEBOOK:
@@ -448,7 +487,7 @@ def _days(graded: Iterable[Graded]) -> list[int]:
     return sorted({each.day for each in graded if each.day is not None})
 
 
-def _full(graded: Iterable[Graded], day: int) -> float:
+def _full_points(graded: Iterable[Graded], day: int) -> float:
     return max(each.max_score for each in graded if each.day == day)
 
 
@@ -460,7 +499,7 @@ def _points(graded: Graded | None, out_of: float | None = None) -> str:
     return f"{round(graded.score * scale, 2):g}"
 
 
-def _number(cell: str) -> float | None:
+def _parse_number(cell: str) -> float | None:
     try:
         return float(cell.strip().replace(",", "."))
     except ValueError:
@@ -472,6 +511,6 @@ def _canvas_name(name: str) -> str:
     return name.replace(POINTS_POSSIBLE, POINTS_POSSIBLE.replace(" ", "\u00a0"))
 
 
-def _kept_name(name: str) -> str:
+def _quoted_name(name: str) -> str:
     """Return a name from a teacher's file unchanged, or with a quote before it if it looks like a formula."""
     return f"'{name}" if name.lstrip().startswith(FORMULA) else name

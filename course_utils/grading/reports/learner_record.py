@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from course_utils.course import NUMBERS, WORK_FOLDER, duration, where_it_is
+from course_utils.course import NUMBERS, WORK_FOLDER, duration, folder_advice
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.reports.feedback import feedback_place
@@ -37,11 +37,12 @@ def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
     Returns:
         A digest of the answers in each of them, by file name.
     """
-    paths, root = list(paths), folder.absolute().parent.resolve()
-    given = _names(root)
+    paths = list(paths)
+    root = folder.absolute().parent.resolve()
+    names = _names(root)
     times = Counter(path.name for path in paths)
     own = [path for path in paths if path.absolute().parent.resolve() == root / "exercises"]
-    return {path.name: digest(path) for path in own if path.stem in given and times[path.name] == 1}
+    return {path.name: digest(path) for path in own if path.stem in names and times[path.name] == 1}
 
 
 def is_alone(paths: Iterable[Path], folder: Path) -> bool:
@@ -53,7 +54,8 @@ def is_alone(paths: Iterable[Path], folder: Path) -> bool:
     Args:
         folder: Folder of grades.
     """
-    paths, stems = list(paths), {path.stem for path in paths}
+    paths = list(paths)
+    stems = {path.stem for path in paths}
     homes = {path.absolute().parent.resolve() for path in paths}
     roots = folder.absolute().parent.resolve(), Path.cwd().resolve()
     root = next((root for root in roots if homes == {root / "exercises"}), None)
@@ -74,17 +76,19 @@ def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path
     Returns:
         A sentence for the learner if the old file was damaged and put aside, else an empty string.
     """
-    new = {str(each.day): _record(each, own[each.notebook]) for each in graded if _counts(each, own)}
+    new = {str(each.day): _record(each, own[each.notebook]) for each in graded if _is_progress(each, own)}
     if not new:
         return ""
-    path, said = folder / RECORD, ""
+    path = folder / RECORD
+    warning = ""
     try:
         days = read_record(path)
     except ValueError as error:
-        days, said = {}, f"{path} {error}; it is kept as {_put_aside(path).name}, and a new one was started"
+        days = {}
+        warning = f"{path} {error}; it is kept as {_put_aside(path).name}, and a new one was started"
     record = {"schema": 1, "days": dict(sorted((days | new).items()))}
     write_whole(path, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-    return said
+    return warning
 
 
 def show_outcome(graded: Iterable[Graded], folder: Path, console: Console) -> None:
@@ -108,7 +112,7 @@ def show_progress(root: Path, console: Console) -> None:
     """
     progress = read_progress(root)
     if not any(day.exercises for day in progress.days):
-        raise CourseError(f"{root.resolve()}: no exercises in exercises/; {where_it_is()}")
+        raise CourseError(f"{root.resolve()}: no exercises in exercises/; {folder_advice()}")
     console.print(_table(progress))
     if progress.trouble:
         raise CourseError(progress.trouble)
@@ -132,7 +136,7 @@ def _print_next(progress: Progress, console: Console) -> None:
     console.print(f"Next: {what}, in exercises/{day.name}.ipynb", markup=False, soft_wrap=True)
 
 
-def _counts(graded: Graded, own: Mapping[str, str]) -> bool:
+def _is_progress(graded: Graded, own: Mapping[str, str]) -> bool:
     return graded.notebook in own and graded.day in NUMBERS and not ungraded(graded)
 
 
@@ -183,5 +187,6 @@ def _together(progress: Progress) -> DayProgress:
 def _row(day: DayProgress) -> tuple[str, str, str, str]:
     when = day.graded.astimezone().strftime("%Y-%m-%d %H:%M") if day.graded else "never"
     when += ", changed since" if day.changed else ""
-    done, points = f"{day.done} of {len(day.exercises)}", f"{day.score:g} of {day.points:g}"
-    return done, points, duration(sum(day.left.values())), when
+    done = f"{day.done} of {len(day.exercises)}"
+    points = f"{day.score:g} of {day.points:g}"
+    return done, points, duration(sum(day.remaining.values())), when

@@ -208,7 +208,8 @@ def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, linked
     Args:
         linked: Link to the feedback page; if false, only name its file, for a page on GitHub where links lead nowhere.
     """
-    reached, full = sum(each.score for each in graded), sum(each.max_score for each in graded)
+    reached = sum(each.score for each in graded)
+    full = sum(each.max_score for each in graded)
     lines = ["# Your grades", "", f"{reached:g} of {full:g} points in {_count(len(graded), 'notebook')}.", ""]
     for each in sorted(graded, key=lambda each: (each.day is None, each.day)):
         title = each.notebook if each.day is None else day_title(answer_key, each.day)
@@ -216,7 +217,8 @@ def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, linked
         if untouched(each):
             lines += [f"Nothing is answered yet in {_cell(each.notebook)}.", ""]
             continue
-        page, what = feedback_place(each).as_posix(), "Feedback, with hints and your code"
+        page = feedback_place(each).as_posix()
+        what = "Feedback, with hints and your code"
         lines += [f"[{what}]({quote(page)})" if linked else f"{what}: {_cell(page)}", "", *_exercises(each)]
     return "\n".join(lines)
 
@@ -240,16 +242,22 @@ def class_summary(
     lines = ["# Grades of a class", "", f"{_count(students, 'student')}, {_count(len(graded), 'submission')}."]
     if unread:
         lines[-1] += f" {_count(unread, 'file')} could not be read."
-    lines += ["", *_shared(graded)]
+    lines += ["", *_shared_names(graded)]
     for day in sorted({each.day for each in graded if each.day is not None}):
         lines += _distribution([each for each in graded if each.day == day], day_title(answer_key, day))
     lines += _hardest(graded, answer_key) + _misconceptions(graded, answer_key)
     if notes:
         lines += ["## How it was graded", "", *(f"- {_cell(note)}" for note in notes), ""]
-    tables = (_watch(graded), _absent(graded, absent), _late(graded), _alike(graded), _students(graded))
+    tables = (
+        _table_to_look_at(graded),
+        _absent_table(graded, absent),
+        _late_table(graded),
+        _alike_table(graded),
+        _students_table(graded),
+    )
     for place, (head, rows) in enumerate(tables):
         room = LARGEST_SUMMARY - len("\n".join(lines).encode())
-        lines += _capped(head, rows, room if place == len(tables) - 1 else room // 3) if rows else []
+        lines += _cap_table(head, rows, room if place == len(tables) - 1 else room // 3) if rows else []
     return "\n".join(lines)
 
 
@@ -279,7 +287,7 @@ def untouched(submission: Graded) -> bool:
 # The summary of a class ---------------------------------------------------------------------------------------------
 
 
-def _shared(graded: Sequence[Graded]) -> list[str]:
+def _shared_names(graded: Sequence[Graded]) -> list[str]:
     """Return a warning of the names that several students may have, with the rows that are kept apart."""
     rows: dict[str, dict[str, None]] = defaultdict(dict)
     for each in graded:
@@ -287,9 +295,9 @@ def _shared(graded: Sequence[Graded]) -> list[str]:
             rows[each.shared][each.student] = None
     if not rows:
         return []
-    said = "Moodle numbers students anew for each assignment. So nothing tells which of these rows are one student's:"
-    told = [f"- {_cell(name)}: {_cell(', '.join(apart))}" for name, apart in rows.items()]
-    return ["## WARNING: names of several students", "", f"{said} they are kept apart by day.", "", *told, ""]
+    reason = "Moodle numbers students anew for each assignment. So nothing tells which of these rows are one student's:"
+    names = [f"- {_cell(name)}: {_cell(', '.join(apart))}" for name, apart in rows.items()]
+    return ["## WARNING: names of several students", "", f"{reason} they are kept apart by day.", "", *names, ""]
 
 
 def _distribution(graded: Sequence[Graded], title: str) -> list[str]:
@@ -298,7 +306,8 @@ def _distribution(graded: Sequence[Graded], title: str) -> list[str]:
     counted = [each for each in graded if not ungraded(each)]
     if not counted:
         return [*lines, "Nothing could be graded.", ""]
-    scores, full = sorted(each.score for each in counted), counted[0].max_score or 1
+    scores = sorted(each.score for each in counted)
+    full = counted[0].max_score or 1
     first, median, third = statistics.quantiles(scores, n=4, method="inclusive") if len(scores) > 1 else scores * 3
     spread = f"median {median:g}, quartiles {first:g} and {third:g}, lowest {scores[0]:g}, highest {scores[-1]:g}"
     lines += [f"{_count(len(scores), 'submission')}, {full:g} points: {spread}.", "", "```text"]
@@ -321,52 +330,52 @@ def _hardest(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
     if not results:
         return []
     rows = []
-    for (day, grade_id), found in results.items():
-        passed = sum(result.status == "passed" for result in found)
-        share = sum(result.score for result in found) / (sum(result.max_score for result in found) or 1)
+    for (day, grade_id), group in results.items():
+        passed = sum(result.status == "passed" for result in group)
+        share = sum(result.score for result in group) / (sum(result.max_score for result in group) or 1)
         title = tasks(answer_key, day)[grade_id].title if grade_id in tasks(answer_key, day) else grade_id
-        told = f"| {day} | {_cell(title)} | {passed} of {len(found)} ({passed / len(found):.0%}) | {share:.0%} |"
-        rows.append((passed / len(found), share, told))
+        line = f"| {day} | {_cell(title)} | {passed} of {len(group)} ({passed / len(group):.0%}) | {share:.0%} |"
+        rows.append((passed / len(group), share, line))
     rows.sort(key=lambda row: row[:2])
     lines = ["## The hardest exercises", "", "| day | exercise | passed by | mean share of the points |"]
-    return [*lines, "|---|---|---|---|", *(told for *_, told in rows[:HARDEST]), ""]
+    return [*lines, "|---|---|---|---|", *(line for *_, line in rows[:HARDEST]), ""]
 
 
 def _misconceptions(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
     """Return a table of misconceptions: how many students have each, and what the checks say about it."""
-    found = defaultdict(set)
+    students_with = defaultdict(set)
     for submission in graded:
         for result in submission.exercises:
             if result.misconception:
-                found[submission.day, result.id, result.misconception].add(submission.student)
-    if not found:
+                students_with[submission.day, result.id, result.misconception].add(submission.student)
+    if not students_with:
         return []
     lines = ["## Misconceptions", "", "| day | exercise | misconception | students | what the checks say |"]
     lines.append("|---|---|---|---|---|")
-    for (day, grade_id, name), students in sorted(found.items(), key=lambda item: -len(item[1])):
+    for (day, grade_id, name), students in sorted(students_with.items(), key=lambda item: -len(item[1])):
         known = None if day is None else all_exercises(day).get(grade_id)
-        said = " ".join(m.message for m in known.mistakes if m.name in name.split(JOINT)) if known else ""
-        lines.append(f"| {day} | {grade_id} | {_cell(name)} | {len(students)} | {_cell(said)} |")
+        messages = " ".join(m.message for m in known.mistakes if m.name in name.split(JOINT)) if known else ""
+        lines.append(f"| {day} | {grade_id} | {_cell(name)} | {len(students)} | {_cell(messages)} |")
     return [*lines, ""]
 
 
-def _watch(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
+def _table_to_look_at(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
     """Return head and rows of what a teacher should look at: unreadable files, lost kernels, forbidden calls."""
     rows = []
     for submission in graded:
-        told = [f"{each.status} in {each.id}" for each in submission.exercises if each.status in WATCHED]
-        told += [f"{each.id}: {each.review}" for each in submission.exercises if each.review]
+        events = [f"{each.status} in {each.id}" for each in submission.exercises if each.status in WATCHED]
+        events += [f"{each.id}: {each.review}" for each in submission.exercises if each.review]
         if submission.status == "unreadable":
-            told = [f"unreadable: {submission.message}"]
+            events = [f"unreadable: {submission.message}"]
         elif ungraded(submission):
-            told.append("not graded through no fault of the student's")
-        if told:
+            events.append("not graded through no fault of the student's")
+        if events:
             day = "?" if submission.day is None else submission.day
-            rows.append(f"| {_cell(submission.student)} | {day} | {_cell('; '.join(told))} |")
+            rows.append(f"| {_cell(submission.student)} | {day} | {_cell('; '.join(events))} |")
     return ["## Needs your eye", "", "| student | day | what happened |", "|---|---|---|"], rows
 
 
-def _absent(graded: Sequence[Graded], known: Sequence[tuple[int, str]]) -> tuple[list[str], list[str]]:
+def _absent_table(graded: Sequence[Graded], known: Sequence[tuple[int, str]]) -> tuple[list[str], list[str]]:
     """Return head and rows of a table of the students who handed in nothing for a day.
 
     Without a gradebook, nothing is concluded for a name that several students may have.
@@ -382,25 +391,25 @@ def _absent(graded: Sequence[Graded], known: Sequence[tuple[int, str]]) -> tuple
     ]
 
 
-def _late(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
+def _late_table(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
     """Return head and rows of a table of what the platform marked as late."""
     rows = [f"| {' | '.join(map(_cell, row))} |" for row in late.late_rows(graded)]
     return [f"## {late.TITLE}", "", f"| {' | '.join(late.COLUMNS)} |", "|---|---|---|"], rows
 
 
-def _alike(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
+def _alike_table(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
     """Return head and rows of a table of the students whose longer answers to a day are all equal."""
     groups = defaultdict(list)
     for each in graded:
         if each.alike:
             groups[each.day, each.alike].append(each.student)
     rows = [f"| {day} | {_cell(', '.join(names))} |" for (day, _), names in groups.items() if len(names) > 1]
-    said = f"All answers of {LONG} lines and more are equal here, but for comments and spacing. Shorter ones are not"
-    said += " compared, since equal short answers prove nothing. Ask before you conclude: some work in pairs."
-    return ["## Equal answers", "", said, "", "| day | students |", "|---|---|"], rows
+    caveat = f"All answers of {LONG} lines and more are equal here, but for comments and spacing. Shorter ones are not"
+    caveat += " compared, since equal short answers prove nothing. Ask before you conclude: some work in pairs."
+    return ["## Equal answers", "", caveat, "", "| day | students |", "|---|---|"], rows
 
 
-def _students(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
+def _students_table(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
     """Return head and rows of a table with a row for each submission."""
     rows = [
         f"| {_cell(each.student)} | {'?' if each.day is None else each.day} | "
@@ -411,16 +420,20 @@ def _students(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
     return ["## Students", "", "| student | day | points | exercises passed |", "|---|---|---|---|"], rows
 
 
-def _capped(head: list[str], rows: list[str], room: int) -> list[str]:
+def _cap_table(head: list[str], rows: list[str], room: int) -> list[str]:
     """Return a table of as many rows as fit into `room` bytes, and a line about the rows that are left out."""
-    kept, room = 0, room - 300 - sum(len(line.encode("utf-8", "replace")) + 1 for line in head)
+    fitting = 0
+    room = room - 300 - sum(len(line.encode("utf-8", "replace")) + 1 for line in head)
     for row in rows:
         room -= len(row.encode("utf-8", "replace")) + 1
         if room < 0:
             break
-        kept += 1
-    left = [f"{len(rows) - kept} more are left out here, to keep this short enough for GitHub; grades.csv has all.", ""]
-    return [*head, *rows[:kept], "", *(left if kept < len(rows) else [])]
+        fitting += 1
+    table = [*head, *rows[:fitting], ""]
+    if fitting < len(rows):
+        omitted = len(rows) - fitting
+        table += [f"{omitted} more are left out here, to keep this short enough for GitHub; grades.csv has all.", ""]
+    return table
 
 
 # Parts --------------------------------------------------------------------------------------------------------------
@@ -444,10 +457,10 @@ def _exercises(submission: Graded) -> list[str]:
 
 
 def _junit_properties(submission: Graded) -> list[tuple[str, str]]:
-    found = [("status", submission.status), ("score", submission.score), ("max_score", submission.max_score)]
+    properties = [("status", submission.status), ("score", submission.score), ("max_score", submission.max_score)]
     for result in submission.exercises:
-        found += [(f"{result.id}.score", result.score), (f"{result.id}.max_score", result.max_score)]
-    return [(name, value if isinstance(value, str) else f"{value:g}") for name, value in found]
+        properties += [(f"{result.id}.score", result.score), (f"{result.id}.max_score", result.max_score)]
+    return [(name, value if isinstance(value, str) else f"{value:g}") for name, value in properties]
 
 
 def _advice(result: Result) -> str:
@@ -460,6 +473,6 @@ def _count(number: int, what: str) -> str:
 
 def _cell(text: str) -> str:
     """Return text escaped for a Markdown table, whatever a student put into a name or an error message."""
-    said = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace("`", "'")
-    said = re.sub(r"([\\|*_\[\]~$#])", r"\\\1", said)
-    return re.sub(r"(?i)(https?|ftp|mailto)(?=:)|(?<=www)(?=\.)|(?=@)", lambda m: f"{m[0]}\u200b", said)
+    line = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace("`", "'")
+    line = re.sub(r"([\\|*_\[\]~$#])", r"\\\1", line)
+    return re.sub(r"(?i)(https?|ftp|mailto)(?=:)|(?<=www)(?=\.)|(?=@)", lambda m: f"{m[0]}\u200b", line)

@@ -35,8 +35,8 @@ def day_title(answer_key: AnswerKey, day: int) -> str:
         CourseError: If there is no such day.
     """
     first = answer_key.notebook(day).cells[0].source
-    found = re.match(r"# Day \d+ exercises: (.)(.*)", first)
-    return f"Day {day}: {found[1].upper()}{found[2]}" if found else f"Day {day}"
+    match = re.match(r"# Day \d+ exercises: (.)(.*)", first)
+    return f"Day {day}: {match[1].upper()}{match[2]}" if match else f"Day {day}"
 
 
 @cache
@@ -46,15 +46,17 @@ def tasks(answer_key: AnswerKey, day: int) -> Mapping[str, Task]:
     Raises:
         CourseError: If there is no such day.
     """
-    found, title, text = {}, "", ""
+    by_id = {}
+    title = ""
+    text = ""
     for cell in answer_key.notebook(day).cells:
         if cell.cell_type == "markdown":
             heading = re.match(r"## (.+)", cell.source)
             title, text = (plain_title(heading[1]), cell.source) if heading else (title, text + cell.source)
         elif cell.metadata.get("nbgrader", {}).get("solution"):
             grade_id = cell.metadata.nbgrader.grade_id
-            found[grade_id] = Task(title or grade_id, tuple(map(markdown_html, _HINT.findall(text))))
-    return found
+            by_id[grade_id] = Task(title or grade_id, tuple(map(markdown_html, _HINT.findall(text))))
+    return by_id
 
 
 def markdown_html(text: str) -> str:
@@ -106,12 +108,12 @@ def _markdown() -> MarkdownIt:
 
 def _parse(tokens: Iterator[str]) -> str:
     """Return the HTML of the tokens up to the brace that closes their group."""
-    said = ""
+    text = ""
     for token in tokens:
         if token == "}":
             break
-        said += _atom(token, tokens)
-    return said
+        text += _atom(token, tokens)
+    return text
 
 
 def _atom(token: str, tokens: Iterator[str]) -> str:

@@ -4,7 +4,7 @@ usage: python -m inside FOLDER LEVEL [MODULE...]
 
 It stands alone, because it runs where no answer of the course can be read. It listens at FOLDER/server.sock, with one
 connection for each kernel. The request comes as a line of JSON; the server answers {"started": pid}, and in the end
-{"exit": status}. A line {"signal": number} is passed on to the kernel. {"spent": number} is answered with that number
+{"exit": status}. A line {"signal": number} is passed on to the kernel. {"times": number} is answered with that number
 and the seconds that the kernel has worked and waited for its turn. {"processor": number} binds the kernel to that
 processor. When a connection closes, its kernel ends. When standard input closes, the server ends with all its kernels.
 
@@ -56,19 +56,19 @@ def main(folder: str, level: str, modules: list[str]) -> None:
         level: How kernels are confined, as above.
         modules: Modules to import besides those that every kernel loads; none for cold kernels.
     """
-    told = os.fdopen(os.dup(1), "w")
+    report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
         try_level(level)
         _import(modules)
         _verify_one_thread()
     except Exception as error:
-        print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=told, flush=True)
+        print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=report, flush=True)
         return
     set_dumpable(0)  # no other process of this user may look into the server
     server = Server(folder, level, warm=bool(modules))
-    print(json.dumps({"ready": True, "filter": filter_known()}), file=told, flush=True)
-    told.close()
+    print(json.dumps({"ready": True, "filter": filter_known()}), file=report, flush=True)
+    report.close()
     server.serve()
     os._exit(0)  # nothing is left to clean up, and unloading all modules takes a while
 
@@ -89,7 +89,9 @@ class Server:
     """Forks a kernel for each connection, and keeps track of both."""
 
     def __init__(self, folder: str, level: str, warm: bool):
-        self.folder, self.level, self.warm = folder, level, warm
+        self.folder = folder
+        self.level = level
+        self.warm = warm
         self.kernels: dict[int, socket.socket] = {}
         self.inside: dict[int, int] = {}  # forked process -> the kernel itself
         self.selector = selectors.DefaultSelector()
@@ -121,7 +123,7 @@ class Server:
                     with contextlib.suppress(BlockingIOError):
                         self.wake.recv(4096)
                 elif isinstance(key.fileobj, socket.socket):
-                    self.hear(key.fileobj, key.data)
+                    self.obey(key.fileobj, key.data)
             self.reap()
 
     def accept(self) -> None:
@@ -158,7 +160,7 @@ class Server:
                 os.write(COMPLAINTS, traceback.format_exc().encode())
         os._exit(status)
 
-    def hear(self, connection: socket.socket, process: int) -> None:
+    def obey(self, connection: socket.socket, process: int) -> None:
         """Obey the lines that came through a connection; stop its kernel if the connection was closed."""
         try:
             data = connection.recv(65536)
@@ -172,27 +174,27 @@ class Server:
             self.stop(process)
             return
         for line in data.splitlines():
-            asked = json.loads(line)
-            if "spent" in asked:
-                said = {"spent": self.spent(process), "asked": asked["spent"]}
+            order = json.loads(line)
+            if "times" in order:
+                reply = {"times": self.times(process), "request": order["times"]}
                 with contextlib.suppress(OSError):  # the grader is gone, or does not read
-                    connection.sendall(json.dumps(said).encode() + b"\n")
-            elif "processor" in asked:
+                    connection.sendall(json.dumps(reply).encode() + b"\n")
+            elif "processor" in order:
                 with contextlib.suppress(OSError):
-                    os.sched_setaffinity(self.kernel_of(process) or process, {asked["processor"]})
-            elif asked["signal"] in (signal.SIGKILL, signal.SIGTERM):
+                    os.sched_setaffinity(self.kernel_of(process) or process, {order["processor"]})
+            elif order["signal"] in (signal.SIGKILL, signal.SIGTERM):
                 self.stop(process)
             else:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(self.kernel_of(process) or process, asked["signal"])
+                    os.kill(self.kernel_of(process) or process, order["signal"])
 
-    def spent(self, process: int) -> tuple[float, float] | None:
+    def times(self, process: int) -> tuple[float, float] | None:
         """Return a kernel's seconds of processor time, and the seconds that its first thread was ready but had no turn.
 
         None means that the system does not say.
         """
         kernel = self.kernel_of(process)
-        return None if kernel is None else spent_by(kernel)
+        return None if kernel is None else times_of(kernel)
 
     def kernel_of(self, process: int) -> int | None:
         """Return the kernel behind a process that was forked here; None while it is still starting."""
@@ -241,7 +243,8 @@ class Server:
 
 def descendants(process: int) -> list[int]:
     """Return the child of a process, its child, and so on; below a keeper, the first process inside and the kernel."""
-    children, family = {}, []
+    children = {}
+    family = []
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError, ValueError), open(f"/proc/{int(name)}/stat") as stat:
             children[int(stat.read().rpartition(")")[2].split()[1])] = int(name)
@@ -251,7 +254,7 @@ def descendants(process: int) -> list[int]:
     return family
 
 
-def spent_by(process: int) -> tuple[float, float] | None:
+def times_of(process: int) -> tuple[float, float] | None:
     """Return for one process what `Server.spent` does. All its threads count as work, even those that have ended."""
     try:
         with open(f"/proc/{process}/schedstat") as schedule:

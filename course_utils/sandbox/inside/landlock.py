@@ -46,8 +46,8 @@ def landlock_version() -> int:
     return max(0, LIBC.syscall(SYS_landlock_create_ruleset, None, ctypes.c_size_t(0), LANDLOCK_CREATE_RULESET_VERSION))
 
 
-def restrict_paths(read: Iterable[str], write: Iterable[str]) -> None:
-    """Let this process from now on read `read` and use `write`, and nothing else of the file system.
+def restrict_paths(readable: Iterable[str], writable: Iterable[str]) -> None:
+    """Let this process from now on read `readable` and use `writable`, and nothing else of the file system.
 
     From version 4 on, Landlock also stops TCP ("the answer fetched"), from version 6 on also abstract sockets and
     signals to other processes ("a shot at the parent"). With older versions, only the filter of `seccomp` stops these.
@@ -61,14 +61,15 @@ def restrict_paths(read: Iterable[str], write: Iterable[str]) -> None:
     every = (1 << RIGHTS[min(version, len(RIGHTS)) - 1]) - 1
     network = LANDLOCK_ACCESS_NET_BIND_TCP | LANDLOCK_ACCESS_NET_CONNECT_TCP if version >= 4 else 0
     scoped = LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | LANDLOCK_SCOPE_SIGNAL if version >= 6 else 0
-    size = 8 if version < 4 else 16 if version < 6 else 24  # bytes of the structure in this version
+    fields = 1 + (version >= 4) + (version >= 6)  # of the structure in this version
+    size = 8 * fields
     handled = struct.pack("QQQ", every, network, scoped)[:size]
     ruleset = call(
         LIBC.syscall(SYS_landlock_create_ruleset, handled, ctypes.c_size_t(size), 0), "landlock_create_ruleset"
     )
-    wanted = [(path, READ) for path in (*read, "/proc/self")]
-    wanted += [(path, every) for path in write] + [(path, every) for path in USE_DEVICE]
-    for path, rights in wanted:
+    rules = [(path, READ) for path in (*readable, "/proc/self")]
+    rules += [(path, every) for path in writable] + [(path, every) for path in USE_DEVICE]
+    for path, rights in rules:
         with contextlib.suppress(FileNotFoundError):
             at = os.open(path, os.O_PATH)
             rule = struct.pack("=Qi", rights & (every if os.path.isdir(path) else every & OF_A_FILE), at)

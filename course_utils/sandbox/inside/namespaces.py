@@ -18,14 +18,15 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x1
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 MNT_DETACH = 2
-ASIDE, SCRATCH = "/mnt", "/scratch"  # empty folders of the sandbox
+ASIDE = "/mnt"  # an empty folder of the sandbox
+SCRATCH = "/scratch"  # another one
 ABOUT_THE_MACHINE = ("cpuinfo", "meminfo", "stat")  # files of /proc that libraries read
 
 
 def enter_namespaces(scratch: str) -> Callable[[], None]:
     """Continue in a process with its own users, mounts and processes, which sees only `scratch` of the shared folder.
 
-    Three processes come of it. The keeper, outside, kills the first process inside when it gets SIGTERM. That process
+    This makes three processes. The keeper, outside, kills the first process inside when it gets SIGTERM. That process
     ends when the kernel ends, and with it everything that the kernel started ("a daemon by the book"). The third is the
     kernel, in which this function returns.
 
@@ -34,35 +35,39 @@ def enter_namespaces(scratch: str) -> Callable[[], None]:
     """
     unshare()
     _mount_scratch(scratch)
+    # the keeper, which stays outside
     first = os.fork()
     if first:
         signal.signal(signal.SIGTERM, lambda *_: os.kill(first, signal.SIGKILL))
         os._exit(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 255)
     die_with_parent()
-    (heard, ready), (go, granted) = os.pipe(), os.pipe()
+    # the first process inside: only it may make the folder read-only, so the kernel asks it to, by one pipe each way
+    request_end, kernel_request_end = os.pipe()
+    kernel_reply_end, reply_end = os.pipe()
     kernel = os.fork()
     if kernel:
-        os.close(ready)
-        if os.read(heard, 1):
+        os.close(kernel_request_end)
+        if os.read(request_end, 1):
             _mount(None, scratch, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
-            os.write(granted, b"!")
+            os.write(reply_end, b"!")
         while True:
             process, status = os.wait()
             if process == kernel:
                 os._exit(os.waitstatus_to_exitcode(status) & 255)
-    os.close(heard)
-    os.close(granted)
+    # the kernel
+    os.close(request_end)
+    os.close(reply_end)
     os.setsid()
     hide_processes()
 
-    def bound() -> None:
-        os.write(ready, b"!")
-        if not os.read(go, 1):
+    def close_scratch() -> None:
+        os.write(kernel_request_end, b"!")
+        if not os.read(kernel_reply_end, 1):
             raise OSError("the kernel's folder could not be closed")
-        os.close(ready)
-        os.close(go)
+        os.close(kernel_request_end)
+        os.close(kernel_reply_end)
 
-    return bound
+    return close_scratch
 
 
 def unshare() -> None:

@@ -22,7 +22,7 @@ def set_limits(limits: Mapping[str, float], warm: bool, level: str) -> None:
         level: At "bubblewrap", processes are limited, too.
     """
     memory = int(limits["memory"])
-    wanted = {
+    values = {
         "DATA": memory,  # "a memory bomb step by step"
         # "a memory bomb at once"; this bounds shared memory too, which does not count as data
         "AS": memory + _mapped() + (0 if warm else 8 * GIB),
@@ -32,8 +32,8 @@ def set_limits(limits: Mapping[str, float], warm: bool, level: str) -> None:
         "CORE": 0,  # "a crash in C" leaves no core on the disk
     }
     if level == "bubblewrap":  # "a fork bomb"; it counts threads too, and outside a user namespace all that a user runs
-        wanted["NPROC"] = MOST_PROCESSES
-    for name, value in wanted.items():
+        values["NPROC"] = MOST_PROCESSES
+    for name, value in values.items():
         kind = getattr(resource, f"RLIMIT_{name}", None)
         if kind is None:
             continue

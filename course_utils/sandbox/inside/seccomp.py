@@ -39,7 +39,7 @@ class Refused:
     """
 
     why: str
-    shown_by: str  # the entry of tests/hostile that tries it, or the test where none does
+    tested_by: str  # the entry of tests/hostile that tries it, or the test where none does
     calls: dict[str, tuple[int, int | None]]
 
 
@@ -157,7 +157,7 @@ class RefusedWith:
     """
 
     why: str
-    shown_by: str
+    tested_by: str
     name: str
     numbers: tuple[int, int]
     argument: int
@@ -231,15 +231,16 @@ def filter_program(column: int, machine: int, process: int) -> Iterator[bytes]:
         machine: The machine's number in AUDIT_ARCH.
         process: The process, which may signal only itself.
     """
-    deny, allow = _give(SECCOMP_RET_ERRNO | EPERM), _give(SECCOMP_RET_ALLOW)
-    yield from (_load(ARCH), _jump(BPF_JEQ, machine, 1, 0), _give(SECCOMP_RET_KILL_PROCESS))
+    deny = _return(SECCOMP_RET_ERRNO | EPERM)
+    allow = _return(SECCOMP_RET_ALLOW)
+    yield from (_load(ARCH), _jump(BPF_JEQ, machine, 1, 0), _return(SECCOMP_RET_KILL_PROCESS))
     yield from (_load(NR), _jump(BPF_JGE, X32_SYSCALL_BIT, 0, 1), deny)
     for refused in REFUSED:
         for of_call in refused.calls.values():
             if (number := of_call[column]) is not None:
                 yield from (_jump(BPF_JEQ, number, 0, 1), deny)
     # A filter cannot see the flags of clone3, which lie in memory; without clone3 the C library uses clone.
-    yield from (_jump(BPF_JEQ, SYS_clone3, 0, 1), _give(SECCOMP_RET_ERRNO | ENOSYS))
+    yield from (_jump(BPF_JEQ, SYS_clone3, 0, 1), _return(SECCOMP_RET_ERRNO | ENOSYS))
     yield from (_jump(BPF_JEQ, SYS_clone[column], 0, 4), _load(ARGS), _jump(BPF_JSET, CLONE_THREAD, 1, 0), deny, allow)
     for rule in REFUSED_WITH:
         tests = [part for value in rule.values for part in (_jump(BPF_JEQ, value, 0, 1), deny)]
@@ -261,5 +262,5 @@ def _jump(test: int, value: int, then: int, otherwise: int) -> bytes:
     return struct.pack("HBBI", test, then, otherwise, value)
 
 
-def _give(result: int) -> bytes:
+def _return(result: int) -> bytes:
     return struct.pack("HBBI", BPF_RET, 0, 0, result)

@@ -29,6 +29,7 @@ def become_kernel(request: dict[str, Any], level: str, warm: bool) -> None:
         level: How the kernel is confined: bubblewrap, landlock or limits.
         warm: As for `set_limits`.
     """
+    # a session, signals and streams of its own
     os.setsid()
     die_with_parent()
     set_dumpable(1)
@@ -40,10 +41,12 @@ def become_kernel(request: dict[str, Any], level: str, warm: bool) -> None:
     for stream in range(3):
         os.dup2(null, stream)
     os.closerange(COMPLAINTS + 1, 4096)
-    scratch, bound = request["scratch"], _nothing
+    scratch = request["scratch"]
     home = os.path.join(scratch, "home")
+    close_scratch = _nothing
     if level == "bubblewrap":
-        home, bound = f"{SCRATCH}/home", enter_namespaces(scratch)
+        home = f"{SCRATCH}/home"
+        close_scratch = enter_namespaces(scratch)
     os.makedirs(home, exist_ok=True)
     os.environ.clear()
     os.environ.update(request["env"] | {"HOME": home, "TMPDIR": home})
@@ -53,6 +56,7 @@ def become_kernel(request: dict[str, Any], level: str, warm: bool) -> None:
     set_limits(request["limits"], warm, level)
     no_new_privileges()
     drop_capabilities()
+    # random numbers of its own, since the server's state came with the fork
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
@@ -63,7 +67,7 @@ def become_kernel(request: dict[str, Any], level: str, warm: bool) -> None:
     sys.argv = request["argv"]
     app = IPKernelApp.instance()
     app.initialize(request["argv"][1:])
-    bound()
+    close_scratch()
     filter_calls()
     os.close(COMPLAINTS)
     app.start()
@@ -77,7 +81,7 @@ def try_level(level: str) -> None:
     """Raise OSError if this system does not let a kernel be confined at this level."""
     if level == "limits":
         return
-    heard, told = os.pipe()
+    reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
         try:
@@ -87,12 +91,12 @@ def try_level(level: str) -> None:
             else:
                 restrict_paths(["/"], [])
         except OSError as error:
-            os.write(told, str(error).encode())
+            os.write(writing, str(error).encode())
         finally:
             os._exit(0)
-    os.close(told)
+    os.close(writing)
     os.waitpid(process, 0)
-    with os.fdopen(heard) as said:
-        why = said.read()
+    with os.fdopen(reading) as stream:
+        why = stream.read()
     if why:
         raise OSError(why)

@@ -192,7 +192,7 @@ def _describe_progress(day):
     if not day.exercises:
         return _describe_size(day)
     lines = [f"{day.done} of {len(day.exercises)} exercises · {day.score:g} of {day.points:g} points"]
-    lines += [f"{what} {duration(minutes)} left" for what, minutes in day.left.items()]
+    lines += [f"{what} {duration(minutes)} left" for what, minutes in day.remaining.items()]
     return [*lines, "changed since it was graded"] if day.changed else lines
 
 

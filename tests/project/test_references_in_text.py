@@ -32,7 +32,7 @@ PARTED = {
 days = pytest.mark.parametrize("day", sorted(WRITTEN))
 
 
-def said(day):
+def texts_of_day(day):
     """The texts of a day, each with the name of its file: sources and lists whole, of modules what stands in quotes."""
     for path in (path for pattern in FILES for path in sorted(ROOT.glob(pattern.format(day)))):
         text = path.read_text(encoding="utf-8")
@@ -65,12 +65,12 @@ def missing_days(text):
 
 @days
 def test_a_part_or_an_exercise_that_is_named_is_there(day):
-    assert [(file, *found) for file, text in said(day) if (found := list(missing_places(text, day)))] == []
+    assert [(file, *missing) for file, text in texts_of_day(day) if (missing := list(missing_places(text, day)))] == []
 
 
 @days
 def test_a_day_that_is_named_is_there_or_is_said_to_come(day):
-    assert [(file, *found) for file, text in said(day) if (found := list(missing_days(text)))] == []
+    assert [(file, *missing) for file, text in texts_of_day(day) if (missing := list(missing_days(text)))] == []
 
 
 @pytest.mark.parametrize("path", GENERAL, ids=lambda path: path.stem)
@@ -81,7 +81,7 @@ def test_a_text_of_no_day_says_of_which_day_its_parts_are(path):
 
 @days
 def test_every_kind_of_text_of_a_day_is_read(day):
-    files = {file for file, _ in said(day)}
+    files = {file for file, _ in texts_of_day(day)}
     assert {"quiz.yaml", "guesses.py", "ladders.py", "cards.yaml", "exercises.py"} <= {
         f.rpartition("/")[2] for f in files
     }
@@ -89,7 +89,7 @@ def test_every_kind_of_text_of_a_day_is_read(day):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "places"),
     [
         ("Parts 1 to 3 and 5 count, exercise 2 asks.", []),
         ("Part 11 tells.", ["day 2, Part 11"]),
@@ -99,12 +99,12 @@ def test_every_kind_of_text_of_a_day_is_read(day):
         ("Day 3, exercises 1 and 40", ["day 3, exercise 40"]),
     ],
 )
-def test_the_day_of_a_part_is_that_of_the_text_unless_it_names_another(text, found):
-    assert list(missing_places(text, 2)) == found
+def test_the_day_of_a_part_is_that_of_the_text_unless_it_names_another(text, places):
+    assert list(missing_places(text, 2)) == places
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "days"),
     [
         ("Days 1 to 7 are there. Day 8 will show how.", []),
         ("It is RoPE (day 8, not written yet).", []),
@@ -114,5 +114,5 @@ def test_the_day_of_a_part_is_that_of_the_text_unless_it_names_another(text, fou
         ("The engine of week 3, day 20.", []),
     ],
 )
-def test_a_day_that_is_only_planned_is_named_as_such(text, found):
-    assert list(missing_days(text)) == found
+def test_a_day_that_is_only_planned_is_named_as_such(text, days):
+    assert list(missing_days(text)) == days

@@ -72,9 +72,9 @@ lessons = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def claims(prose):
     """The decimals, percentages, numbers of four digits with a comma and numbers with a unit, as (number, is it %)."""
     plain = re.sub(r"\]\([^)]*\)", "]", prose)
-    for written, read in ((r"\\?,(?=\\%)", ""), (r"\\%| per cent", "%"), (r"\{,\}", ",")):
-        plain = re.sub(written, read, plain)
-    return [(found[1], bool(found[2])) for found in CLAIM.finditer(plain)]
+    for written, plain_form in ((r"\\?,(?=\\%)", ""), (r"\\%| per cent", "%"), (r"\{,\}", ",")):
+        plain = re.sub(written, plain_form, plain)
+    return [(match[1], bool(match[2])) for match in CLAIM.finditer(plain)]
 
 
 def value(number):
@@ -82,7 +82,7 @@ def value(number):
 
 
 def numbers(text):
-    return {value(found) for found in NUMBER.findall(text.replace("_", ""))}
+    return {value(match) for match in NUMBER.findall(text.replace("_", ""))}
 
 
 def holds(held, number, percent):
@@ -92,7 +92,7 @@ def holds(held, number, percent):
     return any(abs(each * scale - value(number)) <= half for each in held for scale in scales)
 
 
-def shown(cell):
+def visible_text(cell):
     """The texts of a code cell: its source, what it printed, its tables and the alt texts of its figures."""
     yield cell.source
     for output in cell.outputs:
@@ -102,17 +102,19 @@ def shown(cell):
         yield from (str(of_kind.get("alt", "")) for of_kind in output.get("metadata", {}).values())
 
 
-def told_and_held(path):
+def claimed_and_held(path):
     cells = nbformat.read(path, as_version=4).cells
     prose = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown").partition("\n## References\n")[0]
     prose = re.sub(r"^\*\*Time\*\*.*$", "", prose, flags=re.MULTILINE)  # test_lessons.py counts these minutes
-    held = {number for cell in cells if cell.cell_type == "code" for text in shown(cell) for number in numbers(text)}
+    held = {
+        number for cell in cells if cell.cell_type == "code" for text in visible_text(cell) for number in numbers(text)
+    }
     return claims(prose), held
 
 
 def unheld(path):
-    told, held = told_and_held(path)
-    return [number for number, percent in told if not holds(held, number, percent)]
+    claimed, held = claimed_and_held(path)
+    return [number for number, percent in claimed if not holds(held, number, percent)]
 
 
 @lessons
@@ -132,7 +134,7 @@ def test_a_calculation_is_listed_only_for_a_number_that_needs_it_and_gives_it():
 
 
 @pytest.mark.parametrize(
-    ("prose", "found"),
+    ("prose", "claimed"),
     [
         ("It has .48 of the weight.", [(".48", False)]),
         ("It is $1 / 3.718 = 0.269$, or 26.9 %.", [("3.718", False), ("0.269", False), ("26.9", True)]),
@@ -144,8 +146,8 @@ def test_a_calculation_is_listed_only_for_a_number_that_needs_it_and_gives_it():
         ("day 3 has 4 heads, $10^{12}$", []),
     ],
 )
-def test_what_counts_as_a_number_that_is_told(prose, found):
-    assert claims(prose) == found
+def test_what_counts_as_a_number_that_is_told(prose, claimed):
+    assert claims(prose) == claimed
 
 
 @pytest.mark.parametrize(
