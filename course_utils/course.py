@@ -26,18 +26,40 @@ SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # folder
 
 
 @dataclass(frozen=True)
+class Sitting:
+    """A part of a day that one does in one go.
+
+    Attributes:
+        question: The question that its lesson answers, as Markdown.
+        minutes: Minutes that its part of the lesson takes.
+        last_part: The last part of the lesson that belongs to it.
+    """
+
+    question: str
+    minutes: int
+    last_part: int
+
+
+@dataclass(frozen=True)
 class Day:
     """A day of the course.
 
     Attributes:
         doing: A sentence that says what the learner does on this day.
         minutes: Minutes that the lesson takes; 0 while the day is only planned.
+        sittings: The sittings that the lesson is divided into; none if it is not.
     """
 
     number: int
     title: str
     doing: str
     minutes: int = 0
+    sittings: tuple[Sitting, ...] = ()
+
+    def sitting_of(self, part: int) -> int:
+        """Return the number of the sitting that a part of the lesson belongs to, from 1; 0 without sittings."""
+        earlier = [number for number, each in enumerate(self.sittings, 1) if part <= each.last_part]
+        return earlier[0] if earlier else len(self.sittings)
 
     def notebook(self, folder: str, root: Path = WORK_FOLDER) -> Path | None:
         """Return the path of the day's notebook in a folder of the course, or None if it has none, as a planned day."""
@@ -45,7 +67,15 @@ class Day:
 
 
 _TABLE = Path(__file__).parent / "days" / "days.toml"
-DAYS = tuple(Day(**each) for each in tomllib.loads(_TABLE.read_text(encoding="utf-8"))["days"])
+
+
+def _read_day(entry: dict[str, Any]) -> Day:
+    sittings = tuple(Sitting(**each) for each in entry.pop("sittings", ()))
+    minutes = sum(each.minutes for each in sittings) or entry.pop("minutes", 0)
+    return Day(**entry, minutes=minutes, sittings=sittings)
+
+
+DAYS = tuple(map(_read_day, tomllib.loads(_TABLE.read_text(encoding="utf-8"))["days"]))
 NUMBERS = tuple(day.number for day in DAYS)
 _DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
 
@@ -106,6 +136,20 @@ def duration(minutes: int) -> str:
     """Return minutes as `45 min` or `2 h 20 min`, rounded to the nearest ten from an hour on."""
     hours, rest = divmod(tens(minutes) if minutes >= 60 else minutes, 60)
     return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest or not hours))
+
+
+LAST = 99  # in place of a part's number: an appendix
+
+
+def last_part(line: str) -> int:
+    """Return the last part of the lesson that a line such as `· lesson parts 3 and 6 · further` names.
+
+    It is LAST for an appendix, and 0 if the line names no part.
+    """
+    place = re.search(r"· lesson (?:parts? ([\d, and to]+)|appendix)", line)
+    if not place:
+        return 0
+    return max(map(int, re.findall(r"\d+", place[1]))) if place[1] else LAST
 
 
 def around_day(name: str) -> tuple[str, str] | None:

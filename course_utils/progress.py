@@ -25,6 +25,7 @@ from course_utils.course import (
     Day,
     find_notebook,
     folder_advice,
+    last_part,
 )
 
 RECORD = "progress.json"
@@ -37,6 +38,7 @@ class Exercise:
 
     Attributes:
         minutes: Minutes that the notebook allows for it.
+        part: The last part of the lesson that prepares it; 0 if it names none.
         status: Status of the last verdict, such as "passed"; empty if it was never graded.
         score: Points reached, of `points`.
     """
@@ -45,6 +47,7 @@ class Exercise:
     title: str
     points: float
     minutes: int
+    part: int = 0
     status: str = ""
     score: float = 0.0
 
@@ -228,7 +231,7 @@ def _exercises(root: Path, name: str) -> tuple[Exercise, ...]:
     return ()
 
 
-_HEAD = re.compile(r"^## (?:\d+\. )?(.+)\n+.*difficulty \d of 5 · (\d+) minutes?", re.MULTILINE)
+_HEAD = re.compile(r"^## (?:\d+\. )?(.+)\n+.*difficulty \d of 5 · (\d+) minutes?(.*)", re.MULTILINE)
 
 
 _ID = re.compile(r"^  grade: true\n  grade_id: check_(\w+)$(?:\n  .*)*?\n  points: (\d+)$", re.MULTILINE)
@@ -243,21 +246,21 @@ def _exercises_in_source(source: Path) -> Iterator[Exercise]:
     heads = list(_HEAD.finditer(text))
     for head, end in zip(heads, [*(head.start() for head in heads[1:]), len(text)], strict=True):
         if check := _ID.search(text, head.end(), end):
-            yield Exercise(check[1], plain_title(head[1]), int(check[2]), int(head[2]))
+            yield Exercise(check[1], plain_title(head[1]), int(check[2]), int(head[2]), last_part(head[3]))
 
 
 def _exercises_in_notebook(notebook: Path) -> Iterator[Exercise]:
     """Yield a notebook's exercises: title and minutes from the text above an answer, points from its check cell."""
     cells = list(_cells(notebook))
     points = {g["grade_id"].removeprefix("check_"): g.get("points", 0) for _, _, g in cells if g.get("grade")}
-    title, minutes = "", 0
+    title, minutes, part = "", 0, 0
     for kind, source, grading in cells:
         if kind == "markdown" and (head := _HEAD.search(source)):
-            title, minutes = plain_title(head[1]), int(head[2])
+            title, minutes, part = plain_title(head[1]), int(head[2]), last_part(head[3])
         elif grading.get("solution"):
             name = grading["grade_id"]
-            yield Exercise(name, title or name, points.get(name, 0), minutes)
-            title, minutes = "", 0
+            yield Exercise(name, title or name, points.get(name, 0), minutes, part)
+            title, minutes, part = "", 0, 0
 
 
 def _cells(notebook: Path) -> list[tuple[str, str, dict]]:

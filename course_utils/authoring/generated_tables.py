@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from course_utils import loader
@@ -39,6 +39,7 @@ from course_utils.course import (
     Day,
     is_published,
     is_there,
+    last_part,
     repository,
     tens,
     version,
@@ -79,7 +80,9 @@ _FOLD = "---\njupyter:\n  source_hidden: true\n"  # the header of a cell whose c
 _PLUMBING = re.compile(  # the beginning of a cell whose code a reader need not read
     r"^```\{code-cell\} ipython3\n(?=(?:import|from) |guesses\.|Guesses\(|Quiz[.(]|Practice\()", re.MULTILINE
 )
-_FIRST_SENTENCE = re.compile(r"^\w+ exercises?, \d+ points?[,:] [^.\n]*\.", re.MULTILINE)
+_FIRST_SENTENCE = re.compile(
+    r"^\w+ exercises?, \d+ points?[,:] [^.\n]*\.(?:\nExercises [^.\n]* first sitting[^.]*\.)?", re.MULTILINE
+)
 _LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
 _GRADED = re.compile(r"^( +days:)( \d+)+$", re.MULTILINE)
 _VERSION = re.compile(r"(?:(?<=^version: )|(?<=placeholder: course ))\S+", re.MULTILINE)
@@ -167,7 +170,7 @@ def _current_texts(root: Path) -> Iterator[tuple[Path, str]]:
 def _texts_of_day(day: Day, root: Path) -> Iterator[tuple[Path, str]]:
     """Yield the sources of a day's exercises and of its lesson, each with the text that it should have."""
     for path in _paths(day, root, SOLUTIONS):
-        text = _with_setup(_exercises(_read(path)))
+        text = _with_setup(_exercises(_read(path), day))
         text = _LIMITS.sub(_limits_item(), text)
         lesson = f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"
         yield path, _GO.sub(_links_around(day, root, [lesson], f"../{LESSONS}/"), text)
@@ -254,7 +257,7 @@ def _references(text: str, root: Path) -> str:
     return "\n".join([text.partition("\n## Day ")[0].rstrip("\n") + "\n", *sections])
 
 
-def _exercises(text: str) -> str:
+def _exercises(text: str, day: Day) -> str:
     """Return the source of a day's exercises with current points per exercise and totals in the first sentence."""
     headings = list(_UNDER_HEADING.finditer(text))
     if not headings:
@@ -277,7 +280,21 @@ def _exercises(text: str) -> str:
         sentence += f"and {_word(len(further))} further, {_about_minutes(further)}."
     else:
         sentence += f", {_about_minutes(core)}."
-    return _FIRST_SENTENCE.sub(sentence, text, count=1)
+    return _FIRST_SENTENCE.sub(sentence + _exercises_of_sittings(headings, day), text, count=1)
+
+
+def _exercises_of_sittings(headings: Sequence[re.Match], day: Day) -> str:
+    """Return a line that says which exercises belong to which sitting; empty for a day without sittings."""
+    if not day.sittings:
+        return ""
+    lines = [heading.string[heading.end() :].partition("\n")[0] for heading in headings]
+    last = [day.sitting_of(last_part(line)) for line in lines].count(1)
+    first = _about_minutes(_minutes_by_kind(headings[:last])[0])
+    second = _about_minutes(_minutes_by_kind(headings[last:])[0])
+    return (
+        f"\nExercises 1 to {last} belong to the first sitting, with {first} of core work,"
+        f"\nand the others to the second, with {second}."
+    )
 
 
 def _minutes_by_kind(headings: Iterable[re.Match]) -> tuple[list[int], list[int]]:
@@ -311,6 +328,8 @@ def _readme_row(day: Day, root: Path) -> str:
     name = _notebook_name(day, root, LESSONS)
     title = f"[{day.title}]({LESSONS}/{name}.ipynb)" if name else day.title
     minutes = f"{day.minutes}" if name else "planned"
+    if name and day.sittings:
+        minutes = " + ".join(str(each.minutes) for each in day.sittings)
     core, further = minutes_of_exercises(day, root)
     minutes += f", exercises {core}" if core else ""
     minutes += f", further {further}" if further else ""
@@ -326,7 +345,8 @@ def _map_row(day: Day, root: Path) -> str:
     if exercises_name:
         number = len(_UNDER_HEADING.findall(_source_text(day, root, SOLUTIONS)))
         exercises = f"[{_word(number)}](../{EXERCISES}/{exercises_name}.ipynb)"
-    return f"| {day.number} | [{day.title}]({name}.ipynb) | {exercises} | {day.doing} |\n"
+    doing = " ".join([day.doing, *(f"*{each.question}*" for each in day.sittings)])
+    return f"| {day.number} | [{day.title}]({name}.ipynb) | {exercises} | {doing} |\n"
 
 
 def minutes_of_exercises(day: Day, root: Path) -> tuple[int, int]:

@@ -117,7 +117,8 @@ def _days(pages: Sequence[Page]) -> str:
         if not lesson:  # planned, or a class does not have it
             continue
         core, further = minutes_of_exercises(day, ROOT)
-        time = [_unbroken(f"Lesson {duration(day.minutes)}")]
+        sittings = [duration(each.minutes) for each in day.sittings]
+        time = [_unbroken(f"Two sittings, {' and '.join(sittings)}" if sittings else f"Lesson {duration(day.minutes)}")]
         time += [f"[exercises](page:{exercises}.html#) {_unbroken(duration(core))}"] if exercises else []
         time += [_unbroken(f"further {duration(further)}")] if exercises and further else []
         play = _face(pages, day)

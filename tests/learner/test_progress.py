@@ -198,7 +198,9 @@ def test_in_the_picture_of_the_map_no_line_touches_the_next():
 def test_a_lesson_counts_as_read_when_half_of_its_exercises_passed():
     for count, enough in ((2, 1), (5, 3), (12, 6)):
         for done in range(count + 1):
-            each = [progress.Exercise(f"{i}", "", 1, 10, "passed" if i < done else "failed") for i in range(count)]
+            each = [
+                progress.Exercise(f"{i}", "", 1, 10, status="passed" if i < done else "failed") for i in range(count)
+            ]
             remaining = progress.DayProgress(1, "", lesson=60, exercises=tuple(each)).remaining
             assert ("lesson" in remaining) == (done < enough), (done, count)
 

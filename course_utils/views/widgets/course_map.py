@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from course_utils import guesses, progress
-from course_utils.course import WORK_FOLDER, duration
+from course_utils.course import DAYS, WORK_FOLDER, duration
 from course_utils.errors import CourseError
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
@@ -184,6 +184,10 @@ def _describe_size(day):
     if not day.exercises:
         return ["no exercises here" if day.name else "planned"]
     takes = f"lesson {duration(day.lesson)} · exercises {duration(day.minutes)}"
+    sittings = next(each.sittings for each in DAYS if each.number == day.number)
+    if sittings:
+        takes = f"{len(sittings)} sittings, lesson {' + '.join(duration(each.minutes) for each in sittings)}"
+        takes += f" · exercises {duration(day.minutes)}"
     return [f"{_count_of(len(day.exercises), 'exercise')} · {_count_of(day.points, 'point')}", takes]
 
 
@@ -192,8 +196,19 @@ def _describe_progress(day):
     if not day.exercises:
         return _describe_size(day)
     lines = [f"{day.done} of {len(day.exercises)} exercises · {day.score:g} of {day.points:g} points"]
+    lines += _describe_sittings(day)
     lines += [f"{what} {duration(minutes)} left" for what, minutes in day.remaining.items()]
     return [*lines, "changed since it was graded"] if day.changed else lines
+
+
+def _describe_sittings(day):
+    """How many exercises of each sitting are done; nothing for a day without sittings."""
+    table = next(each for each in DAYS if each.number == day.number)
+    lines = []
+    for number, name in enumerate(("first", "second")[: len(table.sittings)], 1):
+        exercises = [each for each in day.exercises if table.sitting_of(each.part) == number]
+        lines.append(f"{name} sitting: {sum(each.done for each in exercises)} of {len(exercises)}")
+    return lines
 
 
 def _describe_next(day):
