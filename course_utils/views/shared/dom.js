@@ -58,10 +58,10 @@ export function makeRamp(model) {
 }
 
 // Calls the function of each name when the trait of that name changes. What is returned ends this.
-export function listen(model, heard) {
-  for (const name in heard) model.on(`change:${name}`, heard[name]);
+export function listen(model, handlers) {
+  for (const name in handlers) model.on(`change:${name}`, handlers[name]);
   return () => {
-    for (const name in heard) model.off(`change:${name}`, heard[name]);
+    for (const name in handlers) model.off(`change:${name}`, handlers[name]);
   };
 }
 

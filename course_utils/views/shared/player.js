@@ -129,7 +129,7 @@ export function makeLate(model, place, named) {
 }
 
 // A line of text that changes with the step. The longest of them all, unseen, keeps its room, so that nothing moves.
-export function makeTold(name, show = (node, text) => node.replaceChildren(...typeset(text))) {
+export function makeMessage(name, show = (node, text) => node.replaceChildren(...typeset(text))) {
   const node = make("div", `course-player-told ${name}`);
   const room = make("div", "course-player-room", { "aria-hidden": "true" });
   const seen = make("div", "", { role: "status" });

@@ -40,13 +40,13 @@ class AblationView {
     const scroll = makeScroll("course-heads-scroll");
     scroll.append(this.switches.node);
     chooser.append(scroll, this.buttons);
-    this.told = make("div", "course-told course-ablation-told", { role: "status" });
+    this.message = make("div", "course-told course-ablation-told", { role: "status" });
     this.waits = make("div", "course-faint course-ablation-waits", { "aria-live": "polite" });
     this.against = make("div", "course-ablation-against", { "aria-live": "polite" });
     this.means = this.meanBars();
     this.chart = new TokenBars(this);
     // what changes its height: last
-    this.root.append(this.title, chooser, this.means.node, this.chart.node, this.against, this.waits, this.told);
+    this.root.append(this.title, chooser, this.means.node, this.chart.node, this.against, this.waits, this.message);
     el.append(this.root);
     this.listenToModel();
   }
@@ -67,7 +67,7 @@ class AblationView {
   }
 
   listenToModel() {
-    const heard = {
+    const handlers = {
       off: () => this.showSwitches(),
       _rises: () => this.showSwitches(),
       _asked: () => this.showLate(),
@@ -85,7 +85,7 @@ class AblationView {
       : () => {};
     this.showSwitches();
     this.showResult();
-    this.stopListening = listen(this.model, heard);
+    this.stopListening = listen(this.model, handlers);
   }
 
   places_off() {
@@ -242,8 +242,8 @@ class AblationView {
 
   showResult() {
     const result = this.model.get("_result");
-    if (this.told.textContent !== result.line) this.told.textContent = result.line;
-    this.told.classList.toggle("course-ablation-problem", Boolean(result.problem));
+    if (this.message.textContent !== result.line) this.message.textContent = result.line;
+    this.message.classList.toggle("course-ablation-problem", Boolean(result.problem));
     this.means.show(result);
     this.chart.show(result);
     this.showKept();

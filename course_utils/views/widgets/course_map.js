@@ -11,7 +11,7 @@ class ProgressMapView {
   constructor({ model, el }) {
     this.model = model;
     const root = makeRoot(model, "course-map", { role: "group", "aria-label": "course map" });
-    this.told = make("div", "course-map-told", { role: "status" });
+    this.message = make("div", "course-map-told", { role: "status" });
     this.list = make("ol", "course-map-days");
     this.again = make("button", "course-map-again", { type: "button" }, "Read grades and guesses again");
     const head = make("div", "course-map-head");
@@ -44,7 +44,7 @@ class ProgressMapView {
     const buttons = make("div", "course-map-buttons");
     keepKeys(root, presses);
     buttons.append(this.grade, this.again);
-    head.append(this.told, buttons, this.busy);
+    head.append(this.message, buttons, this.busy);
     root.append(head, this.list);
     el.append(root);
     this.stop = model.alone ? hearGuesses(() => this.show()) : () => {};
@@ -68,8 +68,8 @@ class ProgressMapView {
     const days = this.model.alone ? Object.keys(readGuesses()) : [];
     const kept = days.flatMap(guessesOf);
     const all = kept.length ? [...lines, `Your guesses in this browser: ${summedUp(kept).join(" ")}`] : lines;
-    if (this.told.textContent !== all.join(""))
-      this.told.replaceChildren(...all.map((line) => make("div", "", {}, line)));
+    if (this.message.textContent !== all.join(""))
+      this.message.replaceChildren(...all.map((line) => make("div", "", {}, line)));
     const focused = [...this.list.querySelectorAll("a")].indexOf(document.activeElement);
     const said = ({ name }) => (this.model.alone ? inALine(guessesOf(name.split(" ")[1])) : "");
     const shown = cards.map((each) => ({ ...each, lines: [...each.lines, said(each)].filter(Boolean) }));

@@ -1,7 +1,7 @@
 // Shows the forward passes that decoding.py counted; all of them are here, so stepping needs no kernel.
 
 import { keepKeys, listen, make, makeRoot, makeScroll } from "../shared/dom.js";
-import { makeTold, Player } from "../shared/player.js";
+import { makeMessage, Player } from "../shared/player.js";
 import { answerDecoding } from "./decoding_alone.js";
 
 const STATES = { n: "now", m: "masked", r: "read", p: "past" };
@@ -27,14 +27,14 @@ class DecodeView {
     const form = this.drawForm();
     this.late = null;
 
-    this.told = makeTold("course-told course-decoding-told");
+    this.message = makeMessage("course-told course-decoding-told");
     this.wide = makeScroll("course-decoding-wide", { tabindex: 0, role: "img" });
     const legend = this.drawLegend();
     const table = this.drawCounters();
     root.append(
       this.player.node,
       label,
-      this.told.node,
+      this.message.node,
       this.wide,
       legend,
       table,
@@ -142,7 +142,7 @@ class DecodeView {
     this.frames = this.model.get("_frames");
     this.given = n - this.frames.length;
     this.last = this.frames.length - 1;
-    this.told.rooms(this.frames.flatMap((frame) => Object.values(frame.told)));
+    this.message.rooms(this.frames.flatMap((frame) => Object.values(frame.told)));
     const grid = make("table", "course-decoding-grid", { "aria-hidden": "true" });
     this.head = grid.createTHead().insertRow();
     this.head.append(
@@ -179,7 +179,7 @@ class DecodeView {
     const frame = this.frames[step];
     this.player.show(step, this.last);
     this.cached.checked = mode === "with";
-    this.told.show(frame.told[mode]);
+    this.message.show(frame.told[mode]);
     this.wide.setAttribute("aria-label", frame.told[mode]);
     this.rows.forEach(({ row, name, cells }, i) => {
       const kinds = frame.cells[mode][i];

@@ -93,9 +93,9 @@ class OwnText {
       { id: `${uid}-hint` },
       `${readable ? `It may have ${readable}, ` : ""}at most ${most} tokens.`,
     );
-    this.said = make("div", "course-gallery-said", { role: "status" });
+    this.status = make("div", "course-gallery-said", { role: "status" });
     form.append(label, field, make("button", "", { type: "submit" }, "show"));
-    root.append(form, hint, this.said);
+    root.append(form, hint, this.status);
     el.append(root);
     this.late = null;
     form.addEventListener("submit", (event) => {
@@ -115,9 +115,9 @@ class OwnText {
     clearTimeout(this.late);
     if (waits)
       this.late = setTimeout(() => {
-        this.said.textContent = LATE;
+        this.status.textContent = LATE;
       }, 400);
-    else this.said.textContent = text;
+    else this.status.textContent = text;
   }
 
   remove() {
@@ -236,7 +236,7 @@ class GalleryMaps {
     return `query ${r} “${this.tokens[r]}”`;
   }
 
-  told(i) {
+  scoresOf(i) {
     return this.scores.map(({ name, values }) => `${name} ${values[i]}`).join(", ");
   }
 
@@ -558,7 +558,7 @@ class LargeMap {
     this.node.hidden = i === null;
     if (i === null) return;
     this.name.textContent = this.gallery.named(i);
-    this.score.textContent = this.score.title = this.gallery.told(i);
+    this.score.textContent = this.score.title = this.gallery.scoresOf(i);
     this.map.paint(i);
   }
 
@@ -644,7 +644,7 @@ class SmallMaps {
       });
       this.buttons[i].setAttribute(
         "aria-label",
-        this.gallery.scores.length ? `${this.gallery.named(i)}: ${this.gallery.told(i)}` : this.gallery.named(i),
+        this.gallery.scores.length ? `${this.gallery.named(i)}: ${this.gallery.scoresOf(i)}` : this.gallery.named(i),
       );
     });
   }

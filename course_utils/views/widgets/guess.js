@@ -33,13 +33,13 @@ class GuessView {
     this.again = make("button", "", { type: "button" }, "Guess again");
     this.lift = make("button", "course-guess-lift", { type: "button" }, "Show without a guess");
     this.hint = make("span", "course-guess-hint", { id: `${this.uid}-how` }, HOW[this.posed.kind]);
-    this.told = make("div", "course-guess-told", { role: "status" });
+    this.message = make("div", "course-guess-told", { role: "status" });
     this.kept = make("div", "course-guess-kept");
     this.root.append(
       makeSet("div", "course-guess-asked", { id: `${this.uid}-asked` }, this.posed.question),
       this.body,
       foot,
-      this.told,
+      this.message,
       this.kept,
     );
     foot.append(this.take, this.again, this.lift, this.hint);
@@ -163,9 +163,9 @@ class GuessView {
     this.part.show(shown ? guess : null, this.model.get("draft"));
     if (!shown) this.ready(this.model.get("draft"));
     const lines = shown ? tell(this.posed, guess, first, (value) => this.written(value)) : [];
-    if (this.told.dataset.said !== lines.join("\n")) {
-      this.told.dataset.said = lines.join("\n");
-      this.told.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line)));
+    if (this.message.dataset.said !== lines.join("\n")) {
+      this.message.dataset.said = lines.join("\n");
+      this.message.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line)));
     }
   }
 

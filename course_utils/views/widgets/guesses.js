@@ -6,15 +6,15 @@ import { brief, guessesOf, hearGuesses, judge, summedUp } from "../shared/guessi
 function render({ model, el }) {
   const root = makeRoot(model, "course-guesses", { role: "group", "aria-label": model.get("_shown").title });
   const title = make("div", "course-guesses-title");
-  const told = make("div", "course-guesses-told", { role: "status" });
+  const note = make("div", "course-guesses-told", { role: "status" });
   const list = make("ol", "course-guesses-list");
-  root.append(title, told, list);
+  root.append(title, note, list);
   el.append(root);
 
   function show() {
     const { title: name, told: lines, rows } = model.get("_shown");
     title.textContent = name;
-    told.textContent = lines.join(" ");
+    note.textContent = lines.join(" ");
     list.replaceChildren(
       ...rows.map(([asked, guess, truth, near]) => {
         const row = make("li");

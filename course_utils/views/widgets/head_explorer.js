@@ -93,7 +93,7 @@ class OwnSentence {
       "aria-describedby": `${this.explorer.uid}-hint`,
     });
     const look = make("button", "", { type: "submit" }, "look");
-    this.said = make("div", "course-explorer-said", { role: "status" });
+    this.status = make("div", "course-explorer-said", { role: "status" });
     const hint = make(
       "div",
       "course-faint",
@@ -106,7 +106,7 @@ class OwnSentence {
     this.node.append(
       line,
       hint,
-      this.said,
+      this.status,
       make("div", "course-faint course-explorer-or", {}, "or one that was recorded"),
       others,
     );
@@ -139,9 +139,9 @@ class OwnSentence {
     clearTimeout(this.late);
     if (number !== this.explorer.model.get("_typed").number)
       this.late = setTimeout(() => {
-        this.said.textContent = LATE;
+        this.status.textContent = LATE;
       }, 400);
-    else this.said.textContent = text;
+    else this.status.textContent = text;
   }
 
   show() {
@@ -182,7 +182,7 @@ class SentenceView {
       `${this.T} tokens, ${this.reading.source}. Weights are rounded to 1/255.`,
     );
     this.words = new WordArcs(this);
-    this.told = make("div", "course-explorer-told", { role: "status" });
+    this.message = make("div", "course-explorer-told", { role: "status" });
     this.next = this.nextTokens();
     this.weights = new WeightTable(this);
     this.whole = this.wholeModel();
@@ -190,7 +190,7 @@ class SentenceView {
     const above = make("div", "course-explorer-above");
     const below = make("div", "course-explorer-below");
     this.left = make("div");
-    this.left.append(this.words.node, this.told);
+    this.left.append(this.words.node, this.message);
     above.append(this.left, this.next.node);
     below.append(this.weights.node, this.whole.node, this.order.node);
     place.replaceChildren(source, above, below);
@@ -233,7 +233,7 @@ class SentenceView {
     const now = this.chosen();
     const row = this.tokens.map((_, key) => this.level(now.l, now.h, now.query, key));
     this.words.show(now, row);
-    this.told.textContent = this.sentence(now, row);
+    this.message.textContent = this.sentence(now, row);
     this.next.show(now);
     this.weights.show(now);
     this.whole.show(now);

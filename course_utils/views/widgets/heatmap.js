@@ -69,12 +69,12 @@ class HeatmapView {
     return (this.frame.thousandths[r * this.m + c] / 1000).toFixed(3);
   }
 
-  said(r, c) {
+  textOf(r, c) {
     return { b: "blocked", l: `${this.number(r, c)}, though blocked` }[this.mark(r, c)] ?? this.number(r, c);
   }
 
   sentence(r, c) {
-    return `query ${this.queries[r]}, key ${this.keys[c]}: ${this.said(r, c)}`;
+    return `query ${this.queries[r]}, key ${this.keys[c]}: ${this.textOf(r, c)}`;
   }
 
   blockedLegend() {
@@ -433,7 +433,7 @@ class TableGrid {
       cell.style.color = blocked ? "" : this.heatmap.ramp.ink(this.heatmap.frame.levels[i]);
       cell.textContent = this.heatmap.frame.short[i];
       if ("bl".includes(this.heatmap.frame.marks[i] ?? "-"))
-        cell.setAttribute("aria-label", this.heatmap.said(Math.floor(i / this.heatmap.m), i % this.heatmap.m));
+        cell.setAttribute("aria-label", this.heatmap.textOf(Math.floor(i / this.heatmap.m), i % this.heatmap.m));
       else cell.removeAttribute("aria-label");
     });
   }

@@ -2,7 +2,7 @@
 // for another order on a page without a kernel from online_softmax_alone.js.
 
 import { keepKey, listen, make, makeRoot, makeScroll, makeSet, newId, presses, typeset } from "../shared/dom.js";
-import { makeTold, Player } from "../shared/player.js";
+import { makeMessage, Player } from "../shared/player.js";
 import { answerOrder } from "./online_softmax_alone.js";
 
 const HINT = "Click or tap a number in the table, or go there by arrow keys and Enter, to see its arithmetic.";
@@ -21,8 +21,8 @@ class OnlineSoftmaxView {
     const root = makeRoot(model, "course-online", { role: "group", "aria-labelledby": `${uid}-title` });
     const title = make("div", "course-title course-online-title", { id: `${uid}-title` }, model.get("title"));
     this.player = new Player(model, "steps", "step");
-    this.told = makeTold("course-told course-online-told");
-    this.why = makeTold("course-online-why", (node, lines) =>
+    this.message = makeMessage("course-told course-online-told");
+    this.why = makeMessage("course-online-why", (node, lines) =>
       node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))),
     );
     this.chart = new KeyChart(this);
@@ -31,7 +31,7 @@ class OnlineSoftmaxView {
     root.append(
       title,
       this.player.node,
-      this.told.node,
+      this.message.node,
       this.chart.node,
       this.table.node,
       this.why.node,
@@ -103,7 +103,7 @@ class OnlineSoftmaxView {
     const frame = this.frames[step];
     if (this.chosen && this.chosen[0] > step) this.chosen = null;
     this.player.show(step, this.last);
-    this.told.show(frame.told);
+    this.message.show(frame.told);
     this.chart.show(frame);
     this.table.show(step);
     this.end.show(step === this.last);
@@ -114,7 +114,7 @@ class OnlineSoftmaxView {
   rebuild() {
     [this.keys, this.frames, this.ends] = [this.model.get("_keys"), this.model.get("_frames"), this.model.get("_ends")];
     this.chosen = null;
-    this.told.rooms(this.frames.map((frame) => frame.told));
+    this.message.rooms(this.frames.map((frame) => frame.told));
     for (const part of [this.chart, this.table, this.end]) part.rebuild();
     this.show();
     this.chart.say(
@@ -240,13 +240,13 @@ class KeyChart {
       "course-online-names",
       this.moves ? { role: "group", "aria-label": "order of the keys" } : {},
     );
-    this.said = make("div", "course-online-caption", { role: "status" });
+    this.status = make("div", "course-online-caption", { role: "status" });
     this.node.append(
       makeSet("div", "course-online-caption", {}, "e^(score − m) of each key read, with the m of this step"),
       this.chart,
       row,
     );
-    if (this.moves) this.node.append(this.said);
+    if (this.moves) this.node.append(this.status);
     this.bars = this.stepper.keys.map((_, i) => {
       const part = make("div", "course-online-key");
       const plot = make("div", "course-online-plot");
@@ -323,7 +323,7 @@ class KeyChart {
   }
 
   say(text) {
-    this.said.textContent = text;
+    this.status.textContent = text;
   }
 
   rebuild() {

@@ -6,7 +6,7 @@ import { answerPainter } from "./painter_alone.js";
 
 const HINT = "Click or tap a cell, or drag, to paint. Keys: arrows move, Space paints, Shift with an arrow paints on.";
 const SETTINGS = { "sliding window": "window", "prefix-LM": "prefix", padding: "length" };
-const SAID = { window: "places in the window", prefix: "tokens in the prefix", length: "real keys" };
+const SETTING_NAMES = { window: "places in the window", prefix: "tokens in the prefix", length: "real keys" };
 
 class MaskPainterView {
   constructor({ model, el }) {
@@ -119,7 +119,7 @@ class MaskPainterView {
       const output = make("output");
       const slider = make("input", "", { type: "range", min: values[0], max: values.at(-1), step: 1 });
       slider.addEventListener("input", () => this.choose(family, { [name]: +slider.value }));
-      label.append(make("span", "", {}, SAID[name]), slider, output);
+      label.append(make("span", "", {}, SETTING_NAMES[name]), slider, output);
       node.append(label);
       sliders.push({ family, name, label, slider, output });
     }
@@ -138,9 +138,9 @@ class MaskPainterView {
   grid(title, paints) {
     const node = make("div", "course-painter-grid");
     const id = `${this.uid}-${paints ? "mask" : "weights"}`;
-    const told = make("span", "course-faint course-painter-late");
+    const note = make("span", "course-faint course-painter-late");
     const head = make("div", "course-painter-title", {}, "");
-    head.append(make("b", "", { id }, title), told);
+    head.append(make("b", "", { id }, title), note);
     const scroll = makeScroll("course-painter-scroll");
     const roles = paints ? { role: "grid", "aria-describedby": `${this.uid}-hint` } : { role: "table" };
     const table = make("table", this.turned ? "course-painter-turned" : "", { ...roles, "aria-labelledby": id });
@@ -184,7 +184,7 @@ class MaskPainterView {
     if (paints) cells[0].tabIndex = 0;
     scroll.append(table);
     node.append(head, scroll);
-    return { node, table, cells, heads, told };
+    return { node, table, cells, heads, note };
   }
 
   legend() {
@@ -203,10 +203,10 @@ class MaskPainterView {
 
   verdictBox() {
     const node = make("div", "course-painter-verdict");
-    const told = make("div", "", { role: "status" });
+    const note = make("div", "", { role: "status" });
     const lines = this.model.get("_result").lines.map(() => make("div"));
-    told.append(...lines);
-    node.append(told);
+    note.append(...lines);
+    node.append(note);
     return {
       node,
       show: (result) => {
@@ -223,7 +223,7 @@ class MaskPainterView {
     const node = make("div", "course-row course-painter-copy");
     const id = `${this.uid}-code`;
     const button = make("button", "course-painter-button", { type: "button", "aria-controls": id }, "Copy as code");
-    const told = make("span", "course-faint course-painter-told", { "aria-live": "polite" });
+    const note = make("span", "course-faint course-painter-told", { "aria-live": "polite" });
     const code = make("textarea", "course-painter-code", {
       id,
       rows: this.n + 2,
@@ -239,21 +239,21 @@ class MaskPainterView {
       show();
       code.focus();
       code.select();
-      told.textContent = "Selected: copy it with Ctrl+C or ⌘C.";
+      note.textContent = "Selected: copy it with Ctrl+C or ⌘C.";
       try {
         await navigator.clipboard.writeText(code.value);
-        told.textContent = "Copied. It stands here, too:";
+        note.textContent = "Copied. It stands here, too:";
       } catch {
         /* no clipboard here, or no leave to write to it */
       }
     });
     keepKeys(button, presses);
     keepKeys(code, () => true);
-    node.append(button, told, code);
+    node.append(button, note, code);
     const show = () => {
       if (code.hidden || code.value === this.codeOf()) return;
       code.value = this.codeOf();
-      told.textContent = "";
+      note.textContent = "";
     };
     return { node, show };
   }
@@ -411,7 +411,7 @@ class MaskPainterView {
   }
 
   setLate(is) {
-    this.right.told.textContent = is
+    this.right.note.textContent = is
       ? ` of the mask before; ${this.model.alone ? "another needs Python, in JupyterLab" : "waiting for Python"}`
       : "";
     this.right.node.classList.toggle("course-painter-waits", is);

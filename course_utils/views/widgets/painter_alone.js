@@ -91,15 +91,15 @@ export function toldVerdict(leak, mask, weights, queries, name) {
     ];
   }
   const [first, later] = [queries[leak.i], queries[leak.j]];
-  const told =
+  const sentence =
     `the output of ${first} ${Number.isFinite(leak.amount) ? "changes" : "becomes NaN or infinite"} when ` +
     `${later} changes`;
   return mask[leak.i][leak.j]
     ? [
-        `looks ahead: ${told}`,
+        `looks ahead: ${sentence}`,
         `The mask opens ${cells} above the diagonal: a leak in a causal model, no harm in an encoder.`,
       ]
-    : [`leak: ${told}`, `The mask blocks ${later} for ${first}: it is ${name} that lets it through.`];
+    : [`leak: ${sentence}`, `The mask blocks ${later} for ${first}: it is ${name} that lets it through.`];
 }
 
 export function emptyRows(mask, weights, queries) {
@@ -107,31 +107,31 @@ export function emptyRows(mask, weights, queries) {
   const whose = empty.length === 1 ? "its weights" : "their weights";
   if (!empty.length) return "Every query may attend to at least one key.";
   const names = empty.map((row) => queries[row]);
-  const told =
+  const sentence =
     `${names.length > 2 ? `${names[0]}, ${names[1]} and ${names.length - 2} more` : names.join(" and ")} may ` +
     "attend to nothing";
-  if (!weights) return `${told}.`;
+  if (!weights) return `${sentence}.`;
   const theirs = empty.flatMap((row) => weights[row]);
   const share = 1 / mask[0].length;
-  if (theirs.every(Number.isNaN)) return `${told}: ${whose} are NaN.`;
-  if (!theirs.every(Number.isFinite)) return `${told}: some of ${whose} are NaN or infinite.`;
-  if (theirs.every((weight) => weight === 0)) return `${told}: ${whose} are 0.`;
+  if (theirs.every(Number.isNaN)) return `${sentence}: ${whose} are NaN.`;
+  if (!theirs.every(Number.isFinite)) return `${sentence}: some of ${whose} are NaN or infinite.`;
+  if (theirs.every((weight) => weight === 0)) return `${sentence}: ${whose} are 0.`;
   if (theirs.every((weight) => Math.abs(weight - share) <= 1e-4 + 1e-5 * share))
-    return `${told}: ${whose} are ${shortText(share, HAIR)} each, as a finite fill gives.`;
-  return `${told}: ${whose} are not 0.`;
+    return `${sentence}: ${whose} are ${shortText(share, HAIR)} each, as a finite fill gives.`;
+  return `${sentence}: ${whose} are not 0.`;
 }
 
 export function oddities(mask, weights, follows, queries) {
   if (!weights) return "No weights were returned to show.";
   const full = mask.flatMap((row, r) => (row.some(Boolean) ? [r] : []));
-  const told = [];
+  const sentences = [];
   const through = full.flatMap((r) => weights[r].filter((weight, c) => !mask[r][c] && weight !== 0)).length;
-  if (through) told.push(`${through} blocked cell${through > 1 ? "s have" : " has"} a weight.`);
+  if (through) sentences.push(`${through} blocked cell${through > 1 ? "s have" : " has"} a weight.`);
   const sums = weights.map((row) => row.reduce((sum, weight) => sum + weight, 0));
   const off = full.find((r) => !(Math.abs(sums[r] - 1) <= ENOUGH));
-  if (off !== undefined) told.push(`The weights of ${queries[off]} sum to ${shortText(sums[off], HAIR)}, not 1.`);
-  if (!follows) told.push("The output is not weights · v.");
-  return told.join(" ");
+  if (off !== undefined) sentences.push(`The weights of ${queries[off]} sum to ${shortText(sums[off], HAIR)}, not 1.`);
+  if (!follows) sentences.push("The output is not weights · v.");
+  return sentences.join(" ");
 }
 
 function quoted(labels) {

@@ -39,13 +39,13 @@ class PracticeView {
       "aria-label": `pencil practice: ${model.get("kind")}`,
     });
     this.drawHead();
-    this.told = make("pre", "course-practice-told");
+    this.message = make("pre", "course-practice-told");
     this.steps = make("div", "course-practice-steps");
     this.drawFoot();
     this.limitToStoredProblems();
     this.root.append(
       this.head,
-      this.told,
+      this.message,
       make("p", "course-faint course-practice-how", {}, model.get("_how")),
       this.steps,
       this.foot,
@@ -153,7 +153,7 @@ class PracticeView {
     this.checked = false;
     const posed = this.model.get("_posed");
     this.number.value = this.model.get("number");
-    this.told.replaceChildren(...withGrids(posed.told));
+    this.message.replaceChildren(...withGrids(posed.told));
     this.rows = posed.steps.map((step, place) => {
       const id = `${this.uid}-${place}`;
       const label = make("label", "", { for: id });

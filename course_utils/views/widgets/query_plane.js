@@ -179,7 +179,7 @@ class QueryPlaneView {
 
   layOut() {
     const middle = make("div", "course-plane-middle");
-    this.told = make("div", "course-told course-plane-told");
+    this.message = make("div", "course-told course-plane-told");
     this.compared = make("div", "course-plane-compared");
     middle.append(title("scores q·k/√2, weights"), this.table);
     const columns = make("div", "course-plane-columns");
@@ -189,7 +189,7 @@ class QueryPlaneView {
     this.root.append(
       this.problem,
       columns,
-      this.told,
+      this.message,
       this.compared,
       this.sliders,
       this.presets,
@@ -435,11 +435,11 @@ class QueryPlaneView {
     this.showQuery(query, size);
     this.showWeights(scores, weights, fresh ? answer.weights : []);
     this.showOutput(landed, fresh ? answer.output.map(Number) : []);
-    this.told.textContent = this.sentence(weights, size);
+    this.message.textContent = this.sentence(weights, size);
     this.compare(fresh, answer);
     const shares = this.names.map((name, i) => `${name} ${weights[i].toFixed(2)}`).join(", ");
     this.announce(
-      `${this.told.textContent} Weights: ${shares}. Output ${landed.map(two).join(", ")}. ${fresh ? answer.told : ""}`,
+      `${this.message.textContent} Weights: ${shares}. Output ${landed.map(two).join(", ")}. ${fresh ? answer.told : ""}`,
     );
   }
 

@@ -20,7 +20,7 @@ class QuizView {
       const item = write("fieldset", "course-quiz-question");
       const legend = write("legend", "", {}, `${question.number}. ${question.question}`);
       const feedback = write("div", "course-quiz-why");
-      const told = write("div", "course-quiz-told", { role: "status" });
+      const note = write("div", "course-quiz-told", { role: "status" });
       const inputs = question.choices.map((choice, c) => {
         const label = write("label", "course-quiz-choice");
         const input = write("input", "", { type: "radio", name: `${uid}-${q}`, value: c });
@@ -30,10 +30,10 @@ class QuizView {
         return input;
       });
       item.prepend(legend);
-      feedback.append(told);
+      feedback.append(note);
       item.append(feedback);
       root.append(item);
-      return { inputs, feedback, told };
+      return { inputs, feedback, note };
     });
     const end = write("div", "course-quiz-end");
     this.score = write("div", "course-quiz-score", { role: "status" });
@@ -69,7 +69,7 @@ class QuizView {
   show() {
     const answers = this.model.get("answers");
     let right = 0;
-    this.items.forEach(({ inputs, feedback, told }, q) => {
+    this.items.forEach(({ inputs, feedback, note }, q) => {
       const chosen = answers[q];
       const choice = chosen === null ? null : this.questions[q].choices[chosen];
       inputs.forEach((input, c) => {
@@ -77,9 +77,9 @@ class QuizView {
       });
       feedback.dataset.verdict = choice === null ? "" : choice.right ? "right" : "wrong";
       const said = choice === null ? "" : `${choice.verdict} ${choice.why}`;
-      if (told.dataset.said !== said) {
-        told.dataset.said = said;
-        told.replaceChildren(...rich(said));
+      if (note.dataset.said !== said) {
+        note.dataset.said = said;
+        note.replaceChildren(...rich(said));
       }
       right += choice?.right ? 1 : 0;
     });

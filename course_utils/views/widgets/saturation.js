@@ -35,7 +35,7 @@ class SaturationView {
     });
     const controls = this.drawControls();
     this.drawBars();
-    this.told = make("div", "course-told course-bars-told", { role: "status" });
+    this.message = make("div", "course-told course-bars-told", { role: "status" });
     this.curves = MEASURES.map((measure) => curve(measure, this.steps));
     const drawn = make("div", "course-saturation-curves");
     drawn.append(...this.curves.map(({ node }) => node));
@@ -48,7 +48,7 @@ class SaturationView {
     this.root.append(
       controls,
       this.chart,
-      this.told,
+      this.message,
       drawn,
       this.readouts.node,
       this.trace.label,
@@ -165,7 +165,7 @@ class SaturationView {
     );
     this.showMeasures(m, step, size, weights, largest);
     const [low, high] = [Math.min(...scores), Math.max(...scores)].map((score) => minus(score.toFixed(1)));
-    this.told.textContent =
+    this.message.textContent =
       `The scores run from ${low} to ${high}. Key ${largest + 1} gets ${weights[largest].toFixed(2)} of the ` +
       "weight.";
   }

@@ -3,7 +3,7 @@
 import { barsSlider, keepSliderKeys } from "../shared/bars.js";
 import { listen, make, makeRoot } from "../shared/dom.js";
 import { shortText } from "../shared/number_text.js";
-import { makeTold, Player } from "../shared/player.js";
+import { makeMessage, Player } from "../shared/player.js";
 import { expectedTokens, movedTowards, overlapOf, remainderOf, roundOf, toldOf } from "./speculative_round.js";
 
 const HINT = "Step through the round; then move q towards p, or throw new coins, and see how many tokens it yields.";
@@ -30,14 +30,14 @@ class SpeculativeView {
     const controls = this.drawControls();
 
     this.chips = make("ol", "course-spec-chips", { "aria-label": "tokens of the round" });
-    this.told = makeTold("course-told course-spec-told");
+    this.message = makeMessage("course-told course-spec-told");
     this.table = this.makeTable();
     this.scale = makeScale();
     this.sums = make("div", "course-spec-sums");
     root.append(
       this.player.node,
       this.chips,
-      this.told.node,
+      this.message.node,
       this.table.node,
       this.table.legend,
       this.scale.node,
@@ -205,7 +205,7 @@ class SpeculativeView {
     this.round = roundOf(this.given, at, nearness);
     this.q = movedTowards(this.p, this.given.q, nearness);
     this.tells = toldOf(this.round, this.words);
-    this.told.rooms(this.tells);
+    this.message.rooms(this.tells);
     this.slider.show(
       Math.round(this.stops * nearness),
       nearness === 1 ? "all the way" : `${Math.round(100 * nearness)}%`,
@@ -221,7 +221,7 @@ class SpeculativeView {
     const end = step === last;
     const coin = this.round.coins[step - 1];
     this.player.show(step, last);
-    this.told.show(this.tells[step]);
+    this.message.show(this.tells[step]);
     this.showChips(step);
     this.showSums(end);
     const most = Math.max(...this.p, ...this.given.q, ...(this.rest ?? [0]));

@@ -16,7 +16,7 @@ import {
   typeset,
 } from "../shared/dom.js";
 import { numberText } from "../shared/number_text.js";
-import { makeTold, Player } from "../shared/player.js";
+import { makeMessage, Player } from "../shared/player.js";
 import { flyInto, settle, slideFrom } from "./stepper_motion.js";
 import { tellStory } from "./stepper_story.js";
 
@@ -52,7 +52,7 @@ class StepperView {
     this.drawPlayer();
     this.list = make("div", "course-row course-stepper-tabs", { role: "tablist", "aria-label": "stages" });
     this.main = make("div", "course-stepper-main");
-    this.why = makeTold("course-stepper-why", (node, lines) =>
+    this.why = makeMessage("course-stepper-why", (node, lines) =>
       node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))),
     );
     this.silent = make(

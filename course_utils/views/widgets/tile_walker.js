@@ -2,7 +2,7 @@
 // Python, or without a kernel by tile_walk_alone.js.
 
 import { keepKeys, listen, make, makeRoot, makeScroll, makeSet, minus, newId, presses } from "../shared/dom.js";
-import { makeLate, makeTold, Player } from "../shared/player.js";
+import { makeLate, makeMessage, Player } from "../shared/player.js";
 import { answerWalk } from "./tile_walk_alone.js";
 
 const ROLES = ["query", "key", "value", "", "", "output"]; // colours of the parts in fast memory
@@ -44,7 +44,7 @@ class TileWalkerView {
 
     this.player = new Player(model, "steps", "step");
     this.settings = this.makeSettings();
-    this.told = makeTold("course-told course-tiles-told");
+    this.message = makeMessage("course-told course-tiles-told");
     this.map = new TileMap(this);
     this.memory = this.makeMemory();
     this.bars = this.makeBars();
@@ -84,7 +84,7 @@ class TileWalkerView {
       make("div", "course-title course-tiles-title", { id: `${this.uid}-title` }, this.model.get("title")),
       this.player.node,
       this.settings.node,
-      this.told.node,
+      this.message.node,
       middle,
       this.map.legend,
       folded,
@@ -202,7 +202,7 @@ class TileWalkerView {
   makeDetail() {
     const node = make("div", "course-tiles-detail");
     const head = make("div", "course-tiles-head");
-    const why = makeTold("course-tiles-why", (node, lines) =>
+    const why = makeMessage("course-tiles-why", (node, lines) =>
       node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))),
     );
     const scroll = makeScroll("course-tiles-scroll", {
@@ -255,7 +255,7 @@ class TileWalkerView {
     this.frames = this.walk.frames;
     this.last = this.frames.length - 1;
     for (const part of [this.map, this.rows, this.detail]) part.rebuild();
-    this.told.rooms(this.frames.map((frame) => frame.told));
+    this.message.rooms(this.frames.map((frame) => frame.told));
     this.show();
   }
 
@@ -267,7 +267,7 @@ class TileWalkerView {
     if (this.chosen >= frame.rows.length) this.chosen = 0;
     this.player.show(step, this.last);
     this.settings.show();
-    this.told.show(frame.told);
+    this.message.show(frame.told);
     this.map.show(frame, step);
     this.memory.show(frame);
     this.bars.show(frame);

@@ -3,7 +3,7 @@
 
 import { clamp, keepKey, listen, make, makeRoot, makeScroll, newId } from "../shared/dom.js";
 import { fixedText } from "../shared/number_text.js";
-import { makeLate, makeTold, Player } from "../shared/player.js";
+import { makeLate, makeMessage, Player } from "../shared/player.js";
 import { answerTimeline } from "./timeline_alone.js";
 
 const SIGNS = {
@@ -80,7 +80,7 @@ class TimelineView {
 
     this.player = new Player(model, "steps", "step");
     this.settings = this.makeSettings();
-    this.told = makeTold("course-told course-timeline-told");
+    this.message = makeMessage("course-told course-timeline-told");
     this.grid = new StepGrid(this);
     this.sums = make("div", "course-timeline-sums");
     this.problem = make("div", "course-timeline-problem", { role: "status" });
@@ -88,7 +88,7 @@ class TimelineView {
       make("div", "course-title course-timeline-title", { id: `${uid}-title` }, model.get("title")),
       this.settings.node,
       this.player.node,
-      this.told.node,
+      this.message.node,
       this.grid.node,
       this.problem,
       this.sums,
@@ -201,7 +201,7 @@ class TimelineView {
 
   tell() {
     const step = Math.min(this.model.get("step"), this.last);
-    this.told.show(this.pointed && this.pointed[1] < step ? this.words(...this.pointed) : this.summary(step));
+    this.message.show(this.pointed && this.pointed[1] < step ? this.words(...this.pointed) : this.summary(step));
   }
 
   showSums(step) {
@@ -230,7 +230,7 @@ class TimelineView {
     this.last = this.walk.steps.length;
     this.pointed = null;
     this.grid.rebuild();
-    this.told.rooms([
+    this.message.rooms([
       this.summary(0),
       ...this.walk.steps.flatMap((_, step) => [
         this.summary(step + 1),

@@ -1,7 +1,7 @@
 // Plays the calls that trace_player.py was given. All of them are here, so playing needs no kernel.
 
 import { listen, make, makeRoot } from "../shared/dom.js";
-import { makeTold, Player } from "../shared/player.js";
+import { makeMessage, Player } from "../shared/player.js";
 
 const tokensOf = (text) => text.join(" ") || "nothing";
 const countOf = (number, name) => `${number} ${name}${number === 1 ? "" : "s"}`;
@@ -25,7 +25,9 @@ class TracePlayerView {
     this.player = new Player(model, "calls", "call");
     this.code = this.makeCode();
     this.scene = makeScene(this.pictures);
-    this.told = makeTold("course-told course-trace-told", (node, text) => node.replaceChildren(...toldNodes(text)));
+    this.message = makeMessage("course-told course-trace-told", (node, text) =>
+      node.replaceChildren(...toldNodes(text)),
+    );
     const middle = make("div", "course-trace-middle");
     middle.append(this.code.node, this.scene.node);
     root.append(
@@ -36,13 +38,13 @@ class TracePlayerView {
         `${this.name}: ${countOf(this.last, "call")} to a broken promise`,
       ),
       this.player.node,
-      this.told.node,
+      this.message.node,
       middle,
     );
     this.player.keys(root);
     el.append(root);
     this.tells = Array.from({ length: this.last + 1 }, (_, step) => this.tell(step));
-    this.told.rooms(this.tells);
+    this.message.rooms(this.tells);
     this.show();
     this.stopListening = listen(model, { step: () => this.show() });
   }
@@ -88,7 +90,7 @@ class TracePlayerView {
   show() {
     const step = Math.min(this.model.get("step"), this.last);
     this.player.show(step, this.last);
-    this.told.show(this.tells[step]);
+    this.message.show(this.tells[step]);
     this.code.show(step);
     this.scene.show(step);
   }
