@@ -83,8 +83,8 @@ function measureRow(row, measure, columns, tracks) {
   return { cells, ends };
 }
 
-// One row a measure: its name, a track from its least to its most with one mark a column, and a number a column. tracks:
-// whether there are tracks; without them the marks in the head are the key to a drawing.
+// One row a measure: its name, a track from its least to its most with one mark a column, and a number a column.
+// tracks: whether there are tracks; without them the marks in the head are the key to a drawing.
 export function barsReadouts({ name, measures, columns, tracks = true }) {
   const table = make("table", "course-bars-readouts", { "aria-label": name });
   table.style.setProperty("--columns", columns.length);

@@ -438,9 +438,8 @@ class QueryPlaneView {
     this.message.textContent = this.sentence(weights, size);
     this.compare(fresh, answer);
     const shares = this.names.map((name, i) => `${name} ${weights[i].toFixed(2)}`).join(", ");
-    this.announce(
-      `${this.message.textContent} Weights: ${shares}. Output ${landed.map(two).join(", ")}. ${fresh ? answer.told : ""}`,
-    );
+    const output = landed.map(two).join(", ");
+    this.announce(`${this.message.textContent} Weights: ${shares}. Output ${output}. ${fresh ? answer.told : ""}`);
   }
 
   showQuery(query, size) {
