@@ -268,7 +268,7 @@ def heatmap(page):
 
 
 @moved("ProgressMap", views.ProgressMap)
-def progress_map(page):
+def course_map(page):
     assert page.get_by_role("button").count() == 0
     assert page.get_by_role("link", name="lesson of Day 1").get_attribute("href").endswith(".html")
     assert page.get_by_role("listitem").count() == 9

@@ -34,10 +34,10 @@ def grade(**results):
 """
 GRADER = """
 import sys
-from course_utils.views.widgets import progress_map
+from course_utils.views.widgets import course_map
 
 def graded_by(code):
-    progress_map.grading_of = lambda root: [sys.executable, "-c", code]
+    course_map.grading_of = lambda root: [sys.executable, "-c", code]
 """
 CELLS = [SET_UP, GRADER, "shown = ProgressMap(course)\nshown"]
 MAP = ".course-map"
