@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from variants import RIGHT, WRONG
 
-from course_utils.checks.examples.example_text import tell_example
+from course_utils.checks.examples.example_text import describe_example
 from course_utils.checks.examples.smallest import find_smallest, size_of
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import JudgedExercise, judge_of
@@ -76,7 +76,7 @@ def look_at(day: int) -> Table:
             example = find_smallest(judge, namespace, held)
             table.wrong += 1
             table.seconds.append(time.perf_counter() - began)
-            if example is None or not tell_example(example, judge):
+            if example is None or not describe_example(example, judge):
                 table.without.append(f"{judge.grade_id}: {getattr(answer, '__name__', answer)}")
                 continue
             failed = next(rung for rung in judge.rungs() if not held[rung.name])

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from course_utils import loader
 from course_utils.answer_key.strip_answers import SETUP
-from course_utils.checks.judge.duel_verdict import limits_told
+from course_utils.checks.judge.duel_verdict import describe_limits
 from course_utils.course import (
     DAYS,
     EXERCISES,
@@ -238,7 +238,7 @@ def _with_setup(text: str) -> str:
 
 def _limits_item() -> str:
     """Return the list item that says what a learner's test may ask of an implementation."""
-    return textwrap.fill(f"- {limits_told()}", 120, subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.fill(f"- {describe_limits()}", 120, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _references(text: str, root: Path) -> str:

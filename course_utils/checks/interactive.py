@@ -6,13 +6,13 @@ import io
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from typing import Any
 
-from course_utils.checks.examples.adversary import Trace, as_data, find_trace, tell_trace
-from course_utils.checks.examples.example_text import STAGE, tell_example
+from course_utils.checks.examples.adversary import Trace, as_data, describe_trace, find_trace
+from course_utils.checks.examples.example_text import STAGE, describe_example
 from course_utils.checks.examples.smallest import find_smallest
 from course_utils.checks.judge.cells import LARGEST_CELL, complete, defines, modules_not_graded
 from course_utils.checks.judge.duel_verdict import board_of
@@ -22,28 +22,27 @@ from course_utils.checks.judge.judge import JOINT, judge_of
 from course_utils.checks.judge.lent import lent_functions
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for
-from course_utils.checks.judge.time_limit import Patience, tries_answers
+from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import (
     BAD_RESULT,
-    HOW_FAR,
     IN_A_CELL,
+    PROGRESS,
     UNWRITTEN,
     all_ladders,
+    describe_error,
     find_ladder,
-    say_error,
 )
 from course_utils.checks.kernel.outcome import MIME, Evidence, as_line
 from course_utils.checks.kernel.settings import usual_settings
 from course_utils.loader import has_answers
 from course_utils.views.running_line import RunningLine
 
-Found = TypeVar("Found")
 SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
 ELSEWHERE = "It counts where its cell stands above the check that came with the exercise, and below its answer cell."
-_RUN_AFRESH: list[bool] = []  # holds an item while `not_followed` runs the cells of an answer
-_FAILED: dict[tuple[int, str], tuple[str, int]] = {}  # error and its line, by number and text of a cell
-_IDS: dict[tuple[int, str], str] = {}  # the id of a cell in its notebook, where Jupyter told it
+_RUN_AFRESH: list[bool] = []  # has an item while `not_followed` runs the cells of an answer
+_CELL_ERRORS: dict[tuple[int, str], tuple[str, int]] = {}  # error and its line, by number and text of a cell
+_CELL_IDS: dict[tuple[int, str], str] = {}  # the id of a cell in its notebook, if Jupyter sent it
 
 
 class NotYet(Exception):
@@ -52,7 +51,7 @@ class NotYet(Exception):
     Jupyter shows only the message, without a traceback.
 
     Attributes:
-        drawn: the exercise whose card above says it all; "" for none.
+        drawn: the exercise whose card above says everything; "" for none.
     """
 
     drawn = ""
@@ -71,52 +70,98 @@ def checks_for(day: int) -> Callable[..., None]:
     which need the answers, drawn from `seed` if one is given. `check` stops an answer that takes too long, and raises
     KeyError for an unknown exercise.
     """
-    last: dict[tuple[str, bool], tuple[int | None, str, Trace | str]] = {}  # cell, advice and example of the last check
-    stopped: dict[str, tuple[int, CheckMessage]] = {}  # for a stopped answer: number of cells run, and what was said
-    done: set[str] = set()  # exercises passed in this session
-    _hear_of_cells()
+    session = _Session(day)
+    _record_cells()
 
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
         if _RUN_AFRESH:
             return  # a check in the cell of an answer, which `not_followed` runs once more
         if hidden and not has_answers():
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
-        with RunningLine(lambda: _how_far(find_ladder(day, grade_id).duel)), usual_settings():
-            examined(sys._getframe(1).f_globals, grade_id, hidden, seed)
-
-    def examined(namespace: MutableMapping[str, Any], grade_id: str, hidden: bool, seed: str) -> None:
-        if why := _not_run(day, grade_id, namespace):
-            raise _drawn(CheckMessage(day, grade_id, Verdict("error", 0.0, why)))
-        cells, (until, told) = _inputs(namespace), stopped.get(grade_id, (0, None))
-        if told and until < len(cells) and all(str(cell).lstrip().startswith("check(") for cell in cells[until:]):
-            raise _drawn(replace(told, note=SAME_ANSWER))
-        evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
-        if verdict.status == "passed" and (why := not_followed(day, grade_id, namespace)):
-            verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {why}")
-        message = CheckMessage(day, grade_id, verdict, hidden, note=_elsewhere(day, grade_id, namespace, verdict))
-        advice, cell = message.advice(), _cell_number(day, grade_id, namespace)
-        same = cell is not None and last.get((grade_id, hidden), ())[:2] == (cell, advice)
-        found = last[grade_id, hidden][2] if same else ""
-        if not same and not hidden:
-            found = _example(day, grade_id, namespace, verdict)
-        last[grade_id, hidden] = cell, advice, found
-        if verdict.status == "timeout":
-            stopped[grade_id] = len(cells), message
-        note = SAME_ANSWER if same else message.note
-        message = stage_first(replace(message, example=_tell(day, grade_id, found), note=note))
-        failed = _drawn(message) if evidence is None or verdict.status != "passed" else None
-        if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
-            _show_board(day, grade_id, verdict)
-        if isinstance(found, Trace) and found.calls:
-            _show_trace(day, grade_id, found)
-        if failed is not None or evidence is None:
-            done.discard(grade_id)
-            raise failed or NotYet(message)
-        if not hidden:
-            done.add(grade_id)
-        _show_passed(message, evidence, done)
+        with RunningLine(lambda: _describe_progress(find_ladder(day, grade_id).duel)), usual_settings():
+            session.check(sys._getframe(1).f_globals, grade_id, hidden, seed)
 
     return check
+
+
+@dataclass(frozen=True)
+class _LastCheck:
+    """What the last check of an exercise said, so that the same check need not search for an example again."""
+
+    cell: int | None  # Jupyter's number of the answer's cell
+    advice: str
+    example: Trace | str
+
+
+class _Session:
+    """The checks of one day in one kernel, which remember what was checked before."""
+
+    def __init__(self, day: int):
+        self.day = day
+        self.last: dict[tuple[str, bool], _LastCheck] = {}  # by exercise, and whether the inputs were hidden
+        self.stopped: dict[str, tuple[int, CheckMessage]] = {}  # the message on a stopped answer, after so many cells
+        self.passed: set[str] = set()  # exercises
+
+    def check(self, namespace: MutableMapping[str, Any], grade_id: str, hidden: bool, seed: str) -> None:
+        """Check the answer in `namespace` and show the result. Raises NotYet for an answer that does not pass."""
+        day = self.day
+        # An answer that was never defined, or was stopped and not run since, needs no check.
+        if reason := _why_undefined(day, grade_id, namespace):
+            raise _draw_card(CheckMessage(day, grade_id, Verdict("error", 0.0, reason)))
+        cells = _cells_run(namespace)
+        if message := self._message_if_still_stopped(grade_id, cells):
+            raise _draw_card(replace(message, note=SAME_ANSWER))
+
+        # An answer that passes here must pass in grading, too, where only the cells that it uses are run.
+        evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
+        if verdict.status == "passed" and (reason := not_followed(day, grade_id, namespace)):
+            verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {reason}")
+        message = CheckMessage(day, grade_id, verdict, hidden, note=_note_elsewhere(day, grade_id, namespace, verdict))
+        if verdict.status == "timeout":
+            self.stopped[grade_id] = len(cells), message
+
+        # The same answer gets the same example, without a new search, and a remark that its cell was not run.
+        example, is_same = self._find_example(message, namespace)
+        note = SAME_ANSWER if is_same else message.note
+        message = stage_first(replace(message, example=_example_text(day, grade_id, example), note=note))
+
+        # The card stands above the board or the player.
+        has_failed = evidence is None or verdict.status != "passed"
+        error = _draw_card(message) if has_failed else None
+        if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
+            _show_board(day, grade_id, verdict)
+        if isinstance(example, Trace) and example.calls:
+            _show_trace(day, grade_id, example)
+        if error is not None or evidence is None:
+            self.passed.discard(grade_id)
+            raise error or NotYet(message)
+        if not hidden:
+            self.passed.add(grade_id)
+        _show_passed(message, evidence, self.passed)
+
+    def _message_if_still_stopped(self, grade_id: str, cells: Sequence) -> CheckMessage | None:
+        """Return the message on an answer that was stopped, if only checks have run since; else None."""
+        if grade_id not in self.stopped:
+            return None
+        count, message = self.stopped[grade_id]
+        since = cells[count:]
+        return message if since and all(str(cell).lstrip().startswith("check(") for cell in since) else None
+
+    def _find_example(self, message: CheckMessage, namespace: MutableMapping[str, Any]) -> tuple[Trace | str, bool]:
+        """Return an example on which the answer is wrong, and whether the last check of it said the same."""
+        exercise = message.exercise
+        key = exercise, message.hidden
+        cell = _cell_number(self.day, exercise, namespace)
+        last = self.last.get(key)
+        advice = message.advice()
+        is_same = cell is not None and last is not None and (last.cell, last.advice) == (cell, advice)
+        example: Trace | str = ""
+        if is_same and last is not None:
+            example = last.example
+        elif not message.hidden:
+            example = _example(self.day, exercise, namespace, message.verdict)
+        self.last[key] = _LastCheck(cell, advice, example)
+        return example, is_same
 
 
 def _show_passed(message: CheckMessage, evidence: Evidence, done: Collection[str]) -> None:
@@ -131,50 +176,51 @@ def _show_passed(message: CheckMessage, evidence: Evidence, done: Collection[str
         display(passed(message.day, message.exercise, done), raw=True, metadata={"course": {"hidden": True}})
 
 
-def _how_far(duel: bool) -> str:
+def _describe_progress(duel: bool) -> str:
     """Return at which rung the check is, for the line under it."""
-    number, of = HOW_FAR
-    return f"{'implementation' if duel else 'step'} {number} of {of}" if of else ""
+    if not PROGRESS.count:
+        return ""
+    return f"{'implementation' if duel else 'step'} {PROGRESS.number} of {PROGRESS.count}"
 
 
 def stage_first(message: CheckMessage) -> CheckMessage:
-    """Begin with the stage at which the results part, which the example tells, where no known mistake is named."""
+    """Put the stage at which the results part, which the example names, first, unless a known mistake is named."""
     known = {mistake.name for mistake in all_exercises(message.day)[message.exercise].mistakes}
     lines = message.example.splitlines()
     stage = next((line for line in lines if line.startswith(STAGE)), "")
     if not stage or known.intersection((message.verdict.misconception or "").split(JOINT)):
         return message
-    where = f"On the smallest input below, your numbers and the right ones {stage.removeprefix('They ')}"
-    text = f"{where} {message.verdict.message}"
-    verdict = replace(message.verdict, message=text)
+    first = f"On the smallest input below, your numbers and the right ones {stage.removeprefix('They ')}"
+    verdict = replace(message.verdict, message=f"{first} {message.verdict.message}")
     return replace(message, verdict=verdict, example="\n".join(line for line in lines if line != stage))
 
 
-def _drawn(message: CheckMessage) -> NotYet:
-    """Draw the card of a verdict where there is a notebook, and return the error to raise."""
-    failed = NotYet(message)
+def _draw_card(message: CheckMessage) -> NotYet:
+    """Draw the card of a verdict if there is a notebook, and return the error to raise."""
+    error = NotYet(message)
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
         from IPython.display import display
 
-        hidden = {"course": {"hidden": True}}  # a student's edition does not keep it
+        hidden = {"course": {"hidden": True}}  # it is left out of a student's edition
         display({"text/plain": str(message), "text/html": message.as_html()}, raw=True, metadata=hidden)
-        failed.drawn = message.exercise
-    return failed
+        error.drawn = message.exercise
+    return error
 
 
 def _show_board(day: int, grade_id: str, verdict: Verdict) -> None:
-    """Show on a board which implementations a test caught. A student's edition of the notebook does not keep it."""
+    """Show on a board which implementations a test caught. The board is left out of a student's edition."""
     from IPython.display import display
 
     from course_utils.views import DuelBoard
 
-    first = next(known for mistake, known in judge_of(day, grade_id).mistakes() if mistake.name == ONE_EXAMPLE)
-    data, metadata = DuelBoard(board_of(day, verdict.rungs, first.outcomes))._repr_mimebundle_()
+    mistakes = judge_of(day, grade_id).mistakes()
+    one_example = next(evidence for mistake, evidence in mistakes if mistake.name == ONE_EXAMPLE)
+    data, metadata = DuelBoard(board_of(day, verdict.rungs, one_example.outcomes))._repr_mimebundle_()
     display(data, raw=True, metadata={**metadata, "course": {"hidden": True}})
 
 
 def _show_trace(day: int, grade_id: str, trace: Trace) -> None:
-    """Show the calls that break a promise in a player. A student's edition of the notebook does not keep it."""
+    """Show the calls that break a promise in a player, which is left out of a student's edition."""
     from IPython.display import display
 
     from course_utils.views import TracePlayer
@@ -201,28 +247,32 @@ def examine(
 def _examine(
     day: int, grade_id: str, namespace: MutableMapping[str, Any], hidden: bool, seed: str
 ) -> tuple[Evidence | None, Verdict]:
-    evidence, verdict = _try(day, grade_id, namespace, hidden, seed)
+    evidence, verdict = _examine_once(day, grade_id, namespace, hidden, seed)
     uses = all_exercises(day)[grade_id].uses
     if verdict.status == "passed" or not uses:
         return evidence, verdict
-    second, again = _beside(_right_answers(day, uses), namespace, lambda: _try(day, grade_id, namespace, hidden, seed))
-    if again.share < verdict.share:
+    # A failed answer is tried once more, with right functions in place of the earlier answers.
+    with _replaced(namespace, _right_answers(day, uses)):
+        second_evidence, second_verdict = _examine_once(day, grade_id, namespace, hidden, seed)
+    if second_verdict.share < verdict.share:
         return evidence, verdict
-    if (again.status, again.message, again.rungs) == (verdict.status, verdict.message, verdict.rungs):
-        return second, again
+    parts = [(each.status, each.message, each.rungs) for each in (verdict, second_verdict)]
+    if parts[0] == parts[1]:
+        return second_evidence, second_verdict  # the earlier answers made no difference
     failing = [used for used in uses if _examine(day, used, namespace, hidden, seed)[1].status != "passed"]
-    if not failing and again.status != "passed":
+    if not failing and second_verdict.status != "passed":
         return evidence, verdict
-    return second, replace(again, message=f"{again.message} {_why_lent(day, failing, uses)}".strip())
+    message = f"{second_verdict.message} {_why_lent(day, failing, uses)}".strip()
+    return second_evidence, replace(second_verdict, message=message)
 
 
 def _why_lent(day: int, failing: Sequence[str], uses: Sequence[str]) -> str:
     """Return a sentence that says in place of which earlier answers an exercise was tried with right ones."""
     names = [*_right_answers(day, failing or uses)]
-    tried = f"Tried with our {' and '.join(names)}, since"
+    beginning = f"Tried with our {' and '.join(names)}, since"
     if not failing:
-        return f"{tried} it goes wrong with yours."
-    return f"{tried} {'yours does' if len(names) == 1 else 'yours do'} not pass yet."
+        return f"{beginning} it goes wrong with yours."
+    return f"{beginning} {'yours does' if len(names) == 1 else 'yours do'} not pass yet."
 
 
 def _right_answers(day: int, exercises: Iterable[str]) -> dict[str, Any]:
@@ -232,15 +282,15 @@ def _right_answers(day: int, exercises: Iterable[str]) -> dict[str, Any]:
 
 
 def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdict: Verdict) -> str:
-    """Return, as text, the smallest input found on which the answer in `namespace` is wrong; "" where none is found.
+    """Return, as text, the smallest input found on which the answer in `namespace` is wrong; "" if none is found.
 
     Right answers replace the earlier answers that it uses, so that the mistake shown is its own.
     """
-    return _tell(day, grade_id, _example(day, grade_id, namespace, verdict))
+    return _example_text(day, grade_id, _example(day, grade_id, namespace, verdict))
 
 
-def _tell(day: int, grade_id: str, found: Trace | str) -> str:
-    return tell_trace(found, find_ladder(day, grade_id).names[0]) if isinstance(found, Trace) else found
+def _example_text(day: int, grade_id: str, example: Trace | str) -> str:
+    return describe_trace(example, find_ladder(day, grade_id).names[0]) if isinstance(example, Trace) else example
 
 
 def _example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdict: Verdict) -> Trace | str:
@@ -249,16 +299,16 @@ def _example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdi
     if verdict.status not in ("failed", "error") or judge.ladder.by_hand or verdict.unknown_name:
         return ""
     lent = _right_answers(day, judge.exercise.uses)
-    if judge.ladder.machine:
-        return _beside(lent, namespace, lambda: find_trace(judge.ladder, namespace, rungs=judge.rungs())) or ""
-    held = dict(verdict.rungs)
-    example = _beside(lent, namespace, lambda: find_smallest(judge, namespace, held))
-    if example is None or _says_it_all(verdict, example.gave.error):
+    with _replaced(namespace, lent):
+        if judge.ladder.machine:
+            return find_trace(judge.ladder, namespace, rungs=judge.rungs()) or ""
+        example = find_smallest(judge, namespace, dict(verdict.rungs))
+    if example is None or _is_unreadable_anyway(verdict, example.outcome.error):
         return ""
-    return tell_example(example, judge, namespace.get(judge.ladder.names[0]))
+    return describe_example(example, judge, namespace.get(judge.ladder.names[0]))
 
 
-def _says_it_all(verdict: Verdict, error: str) -> bool:
+def _is_unreadable_anyway(verdict: Verdict, error: str) -> bool:
     """Return whether the advice already says that the result is unreadable, which does not depend on the input."""
     kind, _, text = error.partition(": ")
     return kind == BAD_RESULT and text in verdict.message
@@ -272,46 +322,56 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     number = _cell_number(day, grade_id, namespace)
     if number is None:
         return ""
-    cells, ladder = _inputs(namespace), find_ladder(day, grade_id)
+    cells = _cells_run(namespace)
     source = cells[number]
     if len(source) > LARGEST_CELL:
         return f"its cell has {len(source):,} characters, and {LARGEST_CELL:,} are read."
+
+    # The code that a grader would run: the answer's cell with what it uses from the cells around it. Earlier answers
+    # are known by name, because the grader brings those along itself.
+    names = find_ladder(day, grade_id).names
     known = {name for other, each in all_ladders(day).items() if other != grade_id for name in each.names}
-    above, after = _others(cells[:number], source), _others(cells[number + 1 :], source)
-    found = complete(source, above, after, names=ladder.names, known=known)
-    if lost := sorted(name for name in found.missing if name in namespace):
+    above = _other_cells(cells[:number], source)
+    after = _other_cells(cells[number + 1 :], source)
+    answer = complete(source, above, after, names=names, known=known)
+    if lost := sorted(name for name in answer.missing if name in namespace):
         return f"no cell of the notebook defines {lost[0]} by that name. Define it in a cell, with def, import or =."
-    if modules := modules_not_graded(found.source):
+    if modules := modules_not_graded(answer.source):
         return f"there is no {modules[0]} where answers are graded. Python's own modules, NumPy and PyTorch are there."
-    if not found.brought:
-        return ""
-    fresh = {name: value for name, value in namespace.items() if name not in found.brought | set(ladder.names)}
+    if not answer.brought:
+        return ""  # the cell alone was just examined
+
+    # Run this code without what the cells have left in the notebook, and examine the answer that it defines.
+    fresh = {name: value for name, value in namespace.items() if name not in answer.brought | set(names)}
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            with Patience() as patience:
-                _run_afresh(found.source, fresh)
-            if patience.message:
-                return f"run afresh, the cells that it uses do not end in time. {patience.message}"
+            with TimeLimit() as limit:
+                _run_afresh(answer.source, fresh)
+            if limit.message:
+                return f"run afresh, the cells that it uses do not end in time. {limit.message}"
             verdict = _examine(day, grade_id, fresh, hidden=False, seed="")[1]
     except Exception as error:
         return f"run afresh, its cells raise {type(error).__name__}: {error}"
     return "" if verdict.status == "passed" else f"run afresh with what it uses, it fails. {verdict.message}"
 
 
-def _elsewhere(day: int, grade_id: str, namespace: Mapping[str, Any], verdict: Verdict) -> str:
+def _note_elsewhere(day: int, grade_id: str, namespace: Mapping[str, Any], verdict: Verdict) -> str:
     """Return ELSEWHERE if another cell replaces a passed answer in the exercise's own cell; else, or if unknown, ""."""
-    number, cells, ids = _cell_number(day, grade_id, namespace), _inputs(namespace), dict[str, int]()
-    for i, cell in enumerate(cells):
-        ids[_IDS.get((i, str(cell).rstrip()), "")] = i
-    if verdict.status != "passed" or number not in ids.values() or number in (ids.get(""), ids.get(grade_id)):
+    if verdict.status != "passed":
         return ""
-    own = str(cells[ids[grade_id]]) if grade_id in ids else UNWRITTEN
-    return ELSEWHERE if UNWRITTEN not in own and defines(own, find_ladder(day, grade_id).names) else ""
+    cells = _cells_run(namespace)
+    numbers = {_CELL_IDS.get((i, str(cell).rstrip()), ""): i for i, cell in enumerate(cells)}  # by id, the last run
+    number = _cell_number(day, grade_id, namespace)
+    if number not in numbers.values() or number in (numbers.get(""), numbers.get(grade_id)):
+        return ""
+    own_cell = str(cells[numbers[grade_id]]) if grade_id in numbers else UNWRITTEN
+    if UNWRITTEN in own_cell or not defines(own_cell, find_ladder(day, grade_id).names):
+        return ""
+    return ELSEWHERE
 
 
-@tries_answers
+@runs_answer("its cells, run afresh")
 def _run_afresh(source: str, namespace: dict[str, Any]) -> None:
-    name = "its cells, run afresh"  # noqa: F841  # `Patience` reads it to say what was running
     _RUN_AFRESH.append(True)
     try:
         exec(compile(source, "<graded>", "exec", dont_inherit=True), namespace)
@@ -319,74 +379,76 @@ def _run_afresh(source: str, namespace: dict[str, Any]) -> None:
         _RUN_AFRESH.clear()
 
 
-def _hear_of_cells() -> None:
+def _record_cells() -> None:
     """Register a callback that records each cell's id and failure from now on, if there is a notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell:
-        shell.events.register("post_run_cell", _keep_cell)
+        shell.events.register("post_run_cell", _record_cell)
 
 
-def _keep_cell(result: Any) -> None:
+def _record_cell(result: Any) -> None:
     error = result.error_before_exec or result.error_in_exec
     if result.execution_count is None:
         return
-    _IDS[result.execution_count, result.info.raw_cell.rstrip()] = result.info.cell_id or ""
+    cell = result.execution_count, result.info.raw_cell.rstrip()
+    _CELL_IDS[cell] = result.info.cell_id or ""
     if error is None:
         return
     lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(each.filename)]
-    message = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else say_error(error)
+    message = f"{type(error).__name__}: {error.msg}" if isinstance(error, SyntaxError) else describe_error(error)
     line = 0 if result.error_before_exec or not lines else lines[0] or 0
-    _FAILED[result.execution_count, result.info.raw_cell.rstrip()] = message, line
+    _CELL_ERRORS[cell] = message, line
 
 
-def _not_run(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
-    """Return the message for an answer that no cell defined, or whose cell failed, when last run, before it did so; ""
-    for others."""
+def _why_undefined(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
+    """Return the message for an answer that no cell defined, or whose cell failed before it did so; "" for others."""
     names = find_ladder(day, grade_id).names
     name = re.escape(names[0])
     begins = re.compile(rf"^(?:(?:async +)?def|class) +{name}\b|^{name} *[:=]", re.MULTILINE)
-    cells = [(number, found) for number, cell in enumerate(_inputs(namespace)) if (found := begins.search(str(cell)))]
-    number, found = cells[-1] if cells else (0, None)
-    error, line = _FAILED.get((number, found.string.rstrip()), ("", 0)) if found else ("", 0)
-    if found and error and line <= found.string.count("\n", 0, found.start()) + 1:
-        return f"Its cell failed when it was last run, and defined nothing: {error}. Mend the cell and run it."
+    definitions = [(i, match) for i, cell in enumerate(_cells_run(namespace)) if (match := begins.search(str(cell)))]
+    if definitions:
+        number, match = definitions[-1]
+        error, line = _CELL_ERRORS.get((number, match.string.rstrip()), ("", 0))
+        if error and line <= match.string.count("\n", 0, match.start()) + 1:
+            return f"Its cell failed when it was last run, and defined nothing: {error}. Mend the cell and run it."
     missing = [each for each in names if each not in namespace]
     if missing:
         return f"No cell that has run in this kernel defines {missing[0]}. Run the answer cell, then this check."
     return ""
 
 
-def _try(
+def _examine_once(
     day: int, grade_id: str, namespace: Mapping[str, Any], hidden: bool = False, seed: str = ""
 ) -> tuple[Evidence | None, Verdict]:
     """Return the evidence and the verdict for an answer, without a second try."""
-    with Patience() as patience:
+    with TimeLimit() as limit:
         evidence = evidence_for(day, grade_id, namespace, hidden=hidden, seed=seed)
-    if patience.message:
-        return None, Verdict("timeout", 0.0, patience.message)
+    if limit.message:
+        return None, Verdict("timeout", 0.0, limit.message)
     return evidence, judge_of(day, grade_id, seed).judge(evidence)
 
 
-def _beside(references: Mapping[str, Any], namespace: MutableMapping[str, Any], run: Callable[[], Found]) -> Found:
-    """Return what `run` gives while the references replace the names of the namespace."""
+@contextmanager
+def _replaced(namespace: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+    """Replace the values of names in a namespace within a block."""
     before = dict(namespace)
-    namespace.update(references)
+    namespace.update(values)
     try:
-        return run()
+        yield
     finally:
-        for name in references:
+        for name in values:
             del namespace[name]
-        namespace.update({name: before[name] for name in references if name in before})
+        namespace.update({name: before[name] for name in values if name in before})
 
 
-def _others(cells: Sequence, answer: str) -> list[str]:
+def _other_cells(cells: Sequence, answer: str) -> list[str]:
     """Return the cells but for the answer's, in order; of one that ran several times only the last run."""
-    found = dict.fromkeys(cell for cell in reversed(cells) if isinstance(cell, str) and cell != answer)
-    return [*reversed(found)]
+    texts = dict.fromkeys(cell for cell in reversed(cells) if isinstance(cell, str) and cell != answer)
+    return [*reversed(texts)]
 
 
-def _inputs(namespace: Mapping[str, Any]) -> Sequence:
-    """Return the cells that were run, by Jupyter's number, and as typed where Jupyter's history is available."""
+def _cells_run(namespace: Mapping[str, Any]) -> Sequence:
+    """Return the cells that were run, by Jupyter's number, and as typed if Jupyter's history is available."""
     cells = namespace.get("In", ())
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return shell.history_manager.input_hist_raw if shell and shell.user_ns.get("In") is cells else cells
@@ -394,6 +456,8 @@ def _inputs(namespace: Mapping[str, Any]) -> Sequence:
 
 def _cell_number(day: int, grade_id: str, namespace: Mapping[str, Any]) -> int | None:
     """Return Jupyter's number of the cell that last defined the answer; None if no notebook cell did."""
-    names, cells = find_ladder(day, grade_id).names, _inputs(namespace)
-    found = [number for number, cell in enumerate(cells) if isinstance(cell, str) and defines(cell, names[:1])]
-    return next((number for number in reversed(found) if defines(cells[number], names)), max(found, default=None))
+    names = find_ladder(day, grade_id).names
+    cells = _cells_run(namespace)
+    numbers = [number for number, cell in enumerate(cells) if isinstance(cell, str) and defines(cell, names[:1])]
+    complete_ones = (number for number in reversed(numbers) if defines(cells[number], names))
+    return next(complete_ones, max(numbers, default=None))

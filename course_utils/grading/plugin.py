@@ -526,7 +526,7 @@ class ExerciseCell(IPyNbCell):
         judge = judge_of(plugin.day, self.name, plugin.seeds.get(self.name, ""))
         known = {mistake.name for mistake in judge.exercise.mistakes}
         for evidence, right in zip(submitted, expected, strict=True):
-            evidence = self.arena.named(evidence) if self.arena else evidence
+            evidence = self.arena.by_name(evidence) if self.arena else evidence
             plain = without_text(evidence, plugin.answers.values(), judge.ladder.forbidden)
             verdict = judge.judge(plain, right)
             self.judgement = Judgement(verdict, verdict)

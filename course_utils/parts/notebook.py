@@ -16,7 +16,7 @@ from typing import Any
 
 from course_utils.checks.interactive import examine
 from course_utils.checks.judge.cells import complete, defines
-from course_utils.checks.judge.time_limit import Patience, tries_answers
+from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.course import EXERCISES, WORK_FOLDER, find_notebook
 from course_utils.errors import CourseError
 from course_utils.parts.slots import Slot, slot_of
@@ -111,10 +111,10 @@ def _row(slot: Slot, folder: Path) -> Row:
     interrupts = list[int]()
     try:
         with _listening(interrupts):
-            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), Patience() as patience:
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), TimeLimit() as limit:
                 _run(source, namespace)
-            if patience.message:
-                return Row(slot, None, patience.message)
+            if limit.message:
+                return Row(slot, None, limit.message)
             if slot.name not in namespace:
                 return Row(slot, None, f"its cell runs, and does not define {slot.name}")
             verdict = examine(slot.day, slot.grade_id, namespace)[1]
@@ -128,9 +128,8 @@ def _row(slot: Slot, folder: Path) -> Row:
     return Row(slot, namespace[slot.name], said, slot.hidden.get(verdict.misconception or "", ""))
 
 
-@tries_answers
+@runs_answer("its cell")
 def _run(source: str, namespace: dict[str, Any]) -> None:
-    name = "its cell"  # noqa: F841  # `Patience` reports this name
     exec(compile(source, "<answer>", "exec", dont_inherit=True), namespace)
 
 

@@ -10,7 +10,7 @@ from matplotlib.image import imsave
 
 from course_utils.authoring.compare_outputs import evidence_alike, outputs_alike
 from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.kernel.outcome import MIME, as_json, as_line, read
+from course_utils.checks.kernel.outcome import MIME, as_json, as_line, read_evidence
 
 
 def evidence(shift=0.0, exercise="multi_head", hidden=False):
@@ -18,7 +18,7 @@ def evidence(shift=0.0, exercise="multi_head", hidden=False):
     record = as_json(judge_of(4, exercise).reference(hidden))
     numbers = next(iter(record["outcomes"][-1]["values"].values()))["numbers"]
     numbers[0] *= 1 + shift
-    return read(record)
+    return read_evidence(record)
 
 
 def picture(shade):

@@ -273,9 +273,9 @@ for name in modules:
 """
 JUDGE = """
 from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.kernel.outcome import read
+from course_utils.checks.kernel.outcome import read_evidence
 cases = json.load(open(sys.argv[1]))
-judged = [asdict(judge_of(1, grade_id).judge(read(evidence))) for grade_id, evidence in cases]
+judged = [asdict(judge_of(1, grade_id).judge(read_evidence(evidence))) for grade_id, evidence in cases]
 """
 NOTEBOOK = """
 from course_utils.checks import NotYet, checks_for

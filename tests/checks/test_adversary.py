@@ -10,7 +10,7 @@ from variants import RIGHT, WRONG, day7
 
 from course_utils.checks import checks_for, interactive
 from course_utils.checks.examples import adversary
-from course_utils.checks.examples.adversary import find_trace, play, tell_trace
+from course_utils.checks.examples.adversary import describe_trace, find_trace, play
 from course_utils.checks.interactive import NotYet
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
@@ -69,7 +69,7 @@ def lines_of(text):
 
 def run_as_told(trace, name, answer):
     """Run the text in a fresh namespace: what each call gives, or the kind of error that it raises."""
-    made, *calls = lines_of(tell_trace(trace, name))
+    made, *calls = lines_of(describe_trace(trace, name))
     namespace = {name: answer}
     exec(made, namespace)
     machine_calls = []
@@ -130,7 +130,7 @@ def test_of_two_faults_it_shows_the_one_that_the_check_speaks_of():
     verdict = judge_of(7, "block_allocator").judge(evidence)
     trace = trace_of(7, "block_allocator", TwoFaults)
     assert [call[0] for call in trace.calls] == ["append", "append", "table"]
-    assert f"{trace.broken.said}." in verdict.message
+    assert f"{trace.broken.description}." in verdict.message
     assert len(find_trace(find_ladder(7, "block_allocator"), {"BlockAllocator": TwoFaults}, SECONDS).calls) == 2
 
 
@@ -138,7 +138,7 @@ def test_the_text_can_be_pasted_and_its_last_call_does_what_it_says():
     mistakes = {each.name: each.answer for each in all_exercises(7)["block_allocator"].mistakes}
     answer = mistakes["no copy on write"]
     trace = trace_of(7, "block_allocator", answer)
-    text = tell_trace(trace, "BlockAllocator")
+    text = describe_trace(trace, "BlockAllocator")
     assert text == (
         "The shortest sequence of calls found that goes wrong (3 calls):\n\n"
         "    allocator = BlockAllocator(1, 2)\n    allocator.append('a')\n    allocator.fork('a', 'b')\n"
@@ -152,8 +152,8 @@ def test_the_text_can_be_pasted_and_its_last_call_does_what_it_says():
 def test_one_call_is_a_call():
     mistakes = {each.name: each.answer for each in all_exercises(7)["prefix_cache"].mistakes}
     trace = trace_of(7, "prefix_cache", mistakes["unknown names"])
-    assert "that goes wrong (1 call):" in tell_trace(trace, "PrefixCache")
-    assert lines_of(tell_trace(trace, "PrefixCache"))[0].startswith("cache = PrefixCache(")
+    assert "that goes wrong (1 call):" in describe_trace(trace, "PrefixCache")
+    assert lines_of(describe_trace(trace, "PrefixCache"))[0].startswith("cache = PrefixCache(")
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def test_an_object_that_cannot_be_made_says_so():
 
     trace = trace_of(7, "scheduler", Scheduler)
     assert trace.broken.name == adversary.RAISED and not trace.calls
-    told = tell_trace(trace, "Scheduler").splitlines()
-    assert told[0] == "It goes wrong before the first call:" and told[2] == "    scheduler = Scheduler(1, 1, 1)"
-    assert told[-1].startswith("There making the object raised TypeError")
+    lines = describe_trace(trace, "Scheduler").splitlines()
+    assert lines[0] == "It goes wrong before the first call:" and lines[2] == "    scheduler = Scheduler(1, 1, 1)"
+    assert lines[-1].startswith("There making the object raised TypeError")
 
 
 def test_an_error_of_its_own_and_an_unreadable_result_are_told():
@@ -245,8 +245,8 @@ def test_an_error_of_its_own_and_an_unreadable_result_are_told():
         def append(self, seq):
             return "block"
 
-    assert "it raised ZeroDivisionError: oh" in tell_trace(trace_of(7, "block_allocator", Raises), "BlockAllocator")
-    assert "append returns (block, slot)" in tell_trace(trace_of(7, "block_allocator", Returns), "BlockAllocator")
+    assert "it raised ZeroDivisionError: oh" in describe_trace(trace_of(7, "block_allocator", Raises), "BlockAllocator")
+    assert "append returns (block, slot)" in describe_trace(trace_of(7, "block_allocator", Returns), "BlockAllocator")
 
 
 def test_an_error_that_a_statement_knows_is_told_with_its_line_and_what_all_objects_share_by_name():
@@ -256,35 +256,37 @@ def test_an_error_that_a_statement_knows_is_told_with_its_line_and_what_all_obje
         "        self.tables = {}\n\n    def append(self, seq):\n        block, slot = (0,)\n",
         made,
     )
-    told = tell_trace(trace_of(7, "block_allocator", made["BlockAllocator"]), "BlockAllocator").splitlines()
-    assert "it raised ValueError, and nothing is amiss" in told[-3]
-    assert told[-2] == "It raised ValueError: not enough values to unpack (expected 2, got 1)"
-    assert told[-1] == "All objects of the class have one lengths: make it in __init__, as self.lengths."
+    lines = describe_trace(trace_of(7, "block_allocator", made["BlockAllocator"]), "BlockAllocator").splitlines()
+    assert "it raised ValueError, and nothing is amiss" in lines[-3]
+    assert lines[-2] == "It raised ValueError: not enough values to unpack (expected 2, got 1)"
+    assert lines[-1] == "All objects of the class have one lengths: make it in __init__, as self.lengths."
 
 
 def test_a_call_has_shorter_lists_and_smaller_numbers():
-    assert [*adversary._less(("admit", "a", (1, 0)))] == [
+    assert [*adversary._smaller_calls(("admit", "a", (1, 0)))] == [
         ("admit", "a", (1,)), ("admit", "a", (0,)), ("admit", "a", (0, 0))
     ]  # fmt: skip
-    assert [*adversary._less(("add", "a", 2, 1))] == [("add", "a", 1, 1)]
-    assert [*adversary._less(("step",))] == []
+    assert [*adversary._smaller_calls(("add", "a", 2, 1))] == [("add", "a", 1, 1)]
+    assert [*adversary._smaller_calls(("step",))] == []
 
 
 class TestInTheCheck:
-    def said(self, grade_id, **answers):
+    def message_of(self, grade_id, **answers):
         with pytest.raises(NotYet) as error:
             exec(f"check({grade_id!r})", {"check": checks_for(7), **answers})
         return str(error.value)
 
     def test_it_stands_below_the_advice(self):
         answer = {each.name: each.answer for each in all_exercises(7)["block_allocator"].mistakes}["no copy on write"]
-        said = self.said("block_allocator", BlockAllocator=answer)
-        assert said.index("overwrites what that one wrote") < said.index("The shortest sequence of calls found")
-        assert re.search(r"\n    allocator = BlockAllocator\(\d, \d\)\n", said)
+        message_of = self.message_of("block_allocator", BlockAllocator=answer)
+        assert message_of.index("overwrites what that one wrote") < message_of.index(
+            "The shortest sequence of calls found"
+        )
+        assert re.search(r"\n    allocator = BlockAllocator\(\d, \d\)\n", message_of)
 
     def test_not_where_nothing_is_written(self):
         class Scheduler:
             def __init__(self, *args):
                 raise NotImplementedError("your code goes here")
 
-        assert "sequence of calls" not in self.said("scheduler", Scheduler=Scheduler)
+        assert "sequence of calls" not in self.message_of("scheduler", Scheduler=Scheduler)

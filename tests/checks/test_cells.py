@@ -10,7 +10,7 @@ from course_utils.checks.judge.review import lines_to_review
 from course_utils.grading.intake.answers import read_answers
 
 
-def found(source, *above, after=(), below=(), names=("answer",), known=()):
+def completed(source, *above, after=(), below=(), names=("answer",), known=()):
     return complete(source, above, after, below, names, known)
 
 
@@ -43,15 +43,15 @@ def answers_of(day, *cells):
 
 
 def test_a_teacher_sees_the_lines_of_an_indented_answer_too():
-    found = answers_of(1, ("softmax_row", "    import gc\n    def softmax_row(row): return gc"))
-    assert lines_to_review(found["softmax_row"]).startswith("line 1 names gc (the garbage collector)")
+    answers = answers_of(1, ("softmax_row", "    import gc\n    def softmax_row(row): return gc"))
+    assert lines_to_review(answers["softmax_row"]).startswith("line 1 names gc (the garbage collector)")
 
 
 def test_a_stub_that_was_left_below_the_answer_replaces_nothing():
     stub = next(each.stub for each in COURSE.questions(1) if each.grade_id == "softmax_row")
     answer = "def softmax_row(row):\n    return [1.0]"
-    found = answers_of(1, ("mine", answer), ("softmax_row", stub), ("check_softmax_row", "check('softmax_row')"))
-    assert found["softmax_row"] == answer
+    answers = answers_of(1, ("mine", answer), ("softmax_row", stub), ("check_softmax_row", "check('softmax_row')"))
+    assert answers["softmax_row"] == answer
 
 
 def test_answers_bound_together_are_found_by_their_names():
@@ -60,11 +60,11 @@ def test_answers_bound_together_are_found_by_their_names():
 
 
 def test_a_class_that_was_given_counts_as_answered_where_a_method_is_replaced():
-    given = next(each.stub for each in COURSE.questions(7) if each.grade_id == "find_the_bug")
+    stub = next(each.stub for each in COURSE.questions(7) if each.grade_id == "find_the_bug")
     name = next(each.names[0] for each in COURSE.questions(7) if each.grade_id == "find_the_bug")
-    mended = f"{given}\n\ndef commit(self):\n    pass\n\n{name}.commit = commit"
+    mended = f"{stub}\n\ndef commit(self):\n    pass\n\n{name}.commit = commit"
     assert answers_of(7, ("find_the_bug", mended))["find_the_bug"] == mended
-    assert answers_of(7, ("find_the_bug", given)) == {}
+    assert answers_of(7, ("find_the_bug", stub)) == {}
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,22 @@ def test_a_class_that_was_given_counts_as_answered_where_a_method_is_replaced():
     ],
 )
 def test_what_changes_a_value_that_the_answer_uses_comes_along_in_order(cells):
-    assert run(found(ANSWER, *cells).source)["answer"]() == 5
-    assert run(found(ANSWER, *cells, after=["TABLE = None", "TABLE = {2: 7}"]).source)["answer"]() == 7
-    assert run(found(ANSWER, cells[0], after=cells[1:]).source)["answer"]() == 5
+    assert run(completed(ANSWER, *cells).source)["answer"]() == 5
+    assert run(completed(ANSWER, *cells, after=["TABLE = None", "TABLE = {2: 7}"]).source)["answer"]() == 7
+    assert run(completed(ANSWER, cells[0], after=cells[1:]).source)["answer"]() == 5
 
 
 def test_nothing_else_comes_along():
     cells = ["import numpy as np", "np.weights = 1", "np.random.seed(0)", "x = {}", "x[0] = 1", "print(x)"]
     alone = "def answer():\n    return np.zeros(1)"
-    assert found(alone, *cells, known=["np"]).source == alone
-    assert "weights" not in found(alone, *cells).source and "seed" not in found(alone, *cells).source
-    assert found(alone, after=["answer()", "y = answer()", "assert answer() is not None"], known=["np"]).source == alone
+    assert completed(alone, *cells, known=["np"]).source == alone
+    assert "weights" not in completed(alone, *cells).source and "seed" not in completed(alone, *cells).source
+    assert (
+        completed(alone, after=["answer()", "y = answer()", "assert answer() is not None"], known=["np"]).source
+        == alone
+    )
     with_scratch = "answer = 3\nout = answer"
-    assert found(with_scratch, after=["out = later()"]).source == with_scratch
+    assert completed(with_scratch, after=["out = later()"]).source == with_scratch
 
 
 @pytest.mark.parametrize(
@@ -108,20 +111,20 @@ def test_nothing_else_comes_along():
 )
 def test_what_cells_between_an_answer_and_its_check_change_counts(later):
     first = "def helper():\n    return 1\n\ndef answer():\n    return helper()"
-    assert run(found(first, after=later).source)["answer"]() == 5
-    assert run(found(first, below=later).source)["answer"]() == 1
+    assert run(completed(first, after=later).source)["answer"]() == 5
+    assert run(completed(first, below=later).source)["answer"]() == 1
 
 
 @pytest.mark.parametrize("above", ["def sum(x):\n    return 5", "sum = lambda x: 5", "from statistics import *"])
 def test_a_built_in_name_that_the_notebook_replaced_stays_replaced(above):
     answer = "def answer():\n    return sum([2, 3]) if 'mean' not in globals() else mean([2, 8])"
-    assert run(found(answer, above).source)["answer"]() == 5
-    assert run(found(answer, below=["def sum(x):\n    return 7"]).source)["answer"]() == 5
+    assert run(completed(answer, above).source)["answer"]() == 5
+    assert run(completed(answer, below=["def sum(x):\n    return 7"]).source)["answer"]() == 5
 
 
 def test_a_class_or_function_that_continues_an_earlier_one_takes_it_along():
     cells = ["class answer:\n    a = 1", "class answer(answer):\n    b = 4"]
-    last = run(found("class answer(answer):\n    c = 0", *cells).source)["answer"]
+    last = run(completed("class answer(answer):\n    c = 0", *cells).source)["answer"]
     assert last.a + last.b + last.c == 5
 
 
@@ -135,7 +138,7 @@ def test_a_class_or_function_that_continues_an_earlier_one_takes_it_along():
     ],
 )
 def test_what_a_second_try_keeps_of_the_first_comes_along(source, above):
-    assert run(found(source, *above, names=("two",)).source)["two"]() == 5
+    assert run(completed(source, *above, names=("two",)).source)["two"]() == 5
 
 
 @pytest.mark.parametrize(
@@ -152,13 +155,13 @@ def test_a_module_that_an_answer_does_without_may_be_missing(source):
 
 
 def test_what_only_jupyter_remembers_is_missing():
-    assert found("answer = _", "1 + 1").missing == {"_"}
-    assert found("def answer():\n    return [0 for _ in range(2)]").missing == frozenset()
+    assert completed("answer = _", "1 + 1").missing == {"_"}
+    assert completed("def answer():\n    return [0 for _ in range(2)]").missing == frozenset()
 
 
 def test_imports_from_the_future_come_first():
     cells = ['"""Notes."""\nfrom __future__ import annotations', "import math"]
     own = "from __future__ import annotations\n\ndef answer(x: Unknown) -> Unknown:\n    return math.pi"
-    assert run(found(own, *cells).source)["answer"](0) > 3
-    assert run(found(own.partition("\n\n")[2], cells[0], known=["math"]).source)["answer"].__annotations__
-    assert found(own, known=["math"]).source == own
+    assert run(completed(own, *cells).source)["answer"](0) > 3
+    assert run(completed(own.partition("\n\n")[2], cells[0], known=["math"]).source)["answer"].__annotations__
+    assert completed(own, known=["math"]).source == own

@@ -26,7 +26,7 @@ from course_utils.checks.judge.verdict import Tolerance, close
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.outcome import MIME, as_json, as_line, evidence_of, read
+from course_utils.checks.kernel.outcome import MIME, as_json, as_line, evidence_of, read_evidence
 from course_utils.checks.kernel.result_numbers import Numbers, as_numbers, boolean
 
 for day in days_with_exercises():
@@ -273,8 +273,11 @@ def test_a_matrix_with_which_arrived_finds_another_is_told_whom(matrix, name, sa
 @pytest.mark.parametrize("numbers", [[], ["nan"] * 8, ["ok"] * 8, [10**400] * 8, None, [1.0] * 9, {"a": 1}])
 def test_made_up_evidence_of_a_matrix_earns_nothing(numbers):
     made_up = {"rung": "my_W_K", "values": {"my_W_K": {"shape": [4, 2], "numbers": numbers}}}
-    assert judge_of(1, "find_the_parcel").judge(read({"hidden": False, "outcomes": [made_up]})).share == 0
-    assert judge_of(1, "find_the_parcel").judge(read({"outcomes": [{"rung": "my_W_K", "values": numbers}]})).share == 0
+    assert judge_of(1, "find_the_parcel").judge(read_evidence({"hidden": False, "outcomes": [made_up]})).share == 0
+    assert (
+        judge_of(1, "find_the_parcel").judge(read_evidence({"outcomes": [{"rung": "my_W_K", "values": numbers}]})).share
+        == 0
+    )
 
 
 def test_the_bug_as_it_stands_is_not_given_away():
@@ -538,7 +541,7 @@ def test_a_result_that_is_no_array_fails_with_a_reason(returned):
     ],
 )
 def test_forged_or_broken_evidence_fails_closed(evidence):
-    assert judge_of(1, "softmax_row").judge(read(evidence)).share == 0
+    assert judge_of(1, "softmax_row").judge(read_evidence(evidence)).share == 0
 
 
 def test_evidence_is_stored_as_a_line():

@@ -15,7 +15,7 @@ from course_utils.checks.interactive import examine
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
-from course_utils.checks.kernel.outcome import as_json, read
+from course_utils.checks.kernel.outcome import as_json, read_evidence
 from course_utils.days.day2.given.ladders import Loud
 
 REFERENCE = {name: answer for exercise in all_exercises(2).values() for name, answer in exercise.reference.items()}
@@ -216,7 +216,9 @@ def test_the_first_part_is_blamed_in_whatever_order_a_notebook_stores_the_parts(
         return products.mean(), products.std(), products.std() / math.sqrt(samples)
 
     given = gather(2, "dot_product_stats", {"dot_product_stats": narrow_entries})
-    stored = read(json.loads(json.dumps(as_json(judge_of(2, "dot_product_stats").reference()), sort_keys=True)))
+    stored = read_evidence(
+        json.loads(json.dumps(as_json(judge_of(2, "dot_product_stats").reference()), sort_keys=True))
+    )
     for expected in (None, stored):
         assert " std is 0.24" in judge_of(2, "dot_product_stats").judge(given, expected).message
 

@@ -18,7 +18,7 @@ from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.promise_verdict import FORGED, LARGEST, first_broken
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
-from course_utils.checks.kernel.outcome import as_json, read
+from course_utils.checks.kernel.outcome import as_json, read_evidence
 from course_utils.checks.kernel.promises import ANY_ORDER, drawn_calls
 from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.days.day7.given.drawn_calls import ALLOCATOR, PREFIXES, SCHEDULER, admitted, place_of_a_token, planned
@@ -34,10 +34,10 @@ def judged(grade_id, answer, hidden=False):
     return judge_of(7, grade_id).judge(gather(7, grade_id, {name: answer}, hidden=hidden))
 
 
-def heard(machine, make, setup, calls):
+def broken_promise(machine, make, setup, calls):
     """The promise that is broken, and at which call; None where all are kept."""
     thing = make(*setup)
-    broken = first_broken(machine, setup, calls, [machine.ask(thing, call) for call in calls])
+    broken = first_broken(machine, setup, calls, [machine.make_call(thing, call) for call in calls])
     return broken and (broken.name, broken.call)
 
 
@@ -63,7 +63,7 @@ def test_right_designs_keep_their_promises_in_hundreds_of_drawn_sequences(grade_
             draw = random.Random(seed)
             setup = machine.setup(draw.randint)
             calls = drawn_calls(machine, draw.randint, setup, 5 + seed % 40)
-            assert heard(machine, answer, setup, calls) is None, (answer, setup, calls)
+            assert broken_promise(machine, answer, setup, calls) is None, (answer, setup, calls)
 
 
 @each_machine
@@ -130,7 +130,7 @@ def test_what_is_said_of_the_bug_as_it_stands_does_not_give_it_away(grade_id, li
     assert not re.search(lines, mistake.message)
 
 
-# What the watches hear ----------------------------------------------------------------------------------------------
+# What the watches find ----------------------------------------------------------------------------------------------
 
 
 class Told:
@@ -181,7 +181,7 @@ class Told:
     ],
 )
 def test_an_allocator_is_held_to_each_promise(script, answers, name):
-    found = heard(ALLOCATOR, Told(*answers), (2, 2), allocator_calls(script))
+    found = broken_promise(ALLOCATOR, Told(*answers), (2, 2), allocator_calls(script))
     assert found is None if name is None else found and re.fullmatch(name, found[0]), found
 
 
@@ -213,16 +213,16 @@ def test_an_allocator_is_held_to_each_promise(script, answers, name):
     ],
 )
 def test_a_cache_of_prefixes_is_held_to_each_promise(script, answers, name):
-    found = heard(PREFIXES, Told(*answers), (3, 2), prefix_calls(script))
+    found = broken_promise(PREFIXES, Told(*answers), (3, 2), prefix_calls(script))
     assert found is None if name is None else found and found[0] == name, found
 
 
 def test_a_tree_may_keep_both_blocks_of_a_text_while_one_of_its_requests_runs():
     calls = prefix_calls("a=0 b=0 +a +b -a c=11 -b c=11")
     said = [(0, [0]), (0, [1]), None, None, None, MemoryError, None, (0, [0, 1])]
-    assert heard(PREFIXES, Told(*said), (2, 1), calls) is None
+    assert broken_promise(PREFIXES, Told(*said), (2, 1), calls) is None
     said[-1] = MemoryError
-    assert heard(PREFIXES, Told(*said), (2, 1), calls) == ("what nobody holds makes room", 7)
+    assert broken_promise(PREFIXES, Told(*said), (2, 1), calls) == ("what nobody holds makes room", 7)
 
 
 @pytest.mark.parametrize(
@@ -260,9 +260,9 @@ def test_a_tree_may_keep_both_blocks_of_a_text_while_one_of_its_requests_runs():
 def test_a_scheduler_is_held_to_each_promise(setup, script, answers, name):
     if RuntimeError in answers:
         with pytest.raises(RuntimeError):
-            heard(SCHEDULER, Told(*answers), setup, scheduler_calls(script))
+            broken_promise(SCHEDULER, Told(*answers), setup, scheduler_calls(script))
         return
-    found = heard(SCHEDULER, Told(*answers), setup, scheduler_calls(script))
+    found = broken_promise(SCHEDULER, Told(*answers), setup, scheduler_calls(script))
     assert found is None if name is None else found and found[0] == name, found
 
 
@@ -301,7 +301,7 @@ def forged(grade_id, change):
     evidence = as_json(judge_of(7, grade_id).reference())
     for outcome in evidence["outcomes"]:
         change(outcome["values"], outcome)
-    return judge_of(7, grade_id).judge(read(evidence))
+    return judge_of(7, grade_id).judge(read_evidence(evidence))
 
 
 def each_heard(make):
@@ -380,7 +380,7 @@ def test_calls_that_are_missing_or_exchanged_earn_nothing(grade_id, change):
 
 def test_what_cannot_be_read_is_told_as_such():
     verdict = forged("scheduler", each_heard(lambda _: {"shape": [1], "numbers": ["nan"]}))
-    assert FORGED.said in verdict.message and verdict.misconception == FORGED.name
+    assert FORGED.description in verdict.message and verdict.misconception == FORGED.name
 
 
 def test_calls_behind_the_last_one_change_nothing():

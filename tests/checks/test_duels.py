@@ -12,22 +12,28 @@ import torch
 
 from course_utils.checks import NotYet, checks_for
 from course_utils.checks.judge.duel_server import Arena
-from course_utils.checks.judge.duel_verdict import board_of, limits_told, tell_duel
+from course_utils.checks.judge.duel_verdict import board_of, describe_duel, describe_limits
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.judge.rungs import calls_of, evidence_for, implementations, shown, unseen
+from course_utils.checks.judge.rungs import (
+    added_implementations,
+    calls_of,
+    evidence_for,
+    implementations,
+    visible_implementations,
+)
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder, gather, outcome_of, verdict_of
 from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.outcome import Evidence, Outcome
 from course_utils.checks.kernel.remote import (
     MOST_CALLS,
+    Candidate,
+    CandidateObject,
     FailedInside,
-    Local,
-    Made,
+    LocalLine,
     Refused,
-    Remote,
-    Tried,
-    ask_for_all,
+    RemoteLine,
+    offered_candidates,
     serve,
 )
 from course_utils.checks.kernel.result_numbers import Numbers
@@ -56,22 +62,22 @@ def judged(day, test, hidden=False):
 
 @EACH_DAY
 def test_there_are_enough_right_and_wrong_ones_with_names_of_their_own(day):
-    found = implementations(day, hidden=True)
-    assert sum(each.right for each in shown(day)) >= 10
-    assert sum(not each.right for each in shown(day)) >= 25
-    assert {each.right for each in unseen(day)} == {True, False}
-    assert len({each.name for each in found}) == len(found)
-    assert sum(each.gross for each in found) >= 3
-    for each in shown(day):
-        assert each.said.endswith(".") and (each.right or each.hint.endswith((".", "?"))), each
+    everyone = implementations(day, hidden=True)
+    assert sum(each.right for each in visible_implementations(day)) >= 10
+    assert sum(not each.right for each in visible_implementations(day)) >= 25
+    assert {each.right for each in added_implementations(day)} == {True, False}
+    assert len({each.name for each in everyone}) == len(everyone)
+    assert sum(each.gross for each in everyone) >= 3
+    for each in visible_implementations(day):
+        assert each.explanation.endswith(".") and (each.right or each.hint.endswith((".", "?"))), each
 
 
 @quickly(1, 2, 3, 4, 5, 6)
 def test_the_reference_is_right_about_all_of_them(day):
     for hidden in (False, True):
         outcomes = evidence_for(day, NAME, judge_of(day, NAME).exercise.reference, hidden=hidden).outcomes
-        told = {each.rung: each.values["verdict"].entries == (1.0,) for each in outcomes}
-        assert told == {each.name: each.right for each in implementations(day, hidden)}
+        verdicts = {each.rung: each.values["verdict"].entries == (1.0,) for each in outcomes}
+        assert verdicts == {each.name: each.right for each in implementations(day, hidden)}
 
 
 @EACH_DAY
@@ -79,8 +85,9 @@ def test_the_statement_says_how_many_there_are_and_what_a_test_may_ask(day):
     (source,) = (ROOT / "sources/exercises").glob(f"day{day}_*.md")
     text = " ".join(source.read_text(encoding="utf-8").split())
     right, wrong = re.search(r"It meets (\d+) right (?:ones|implementations) and (\d+) wrong ones", text).groups()
-    assert (int(right), int(wrong)) == tuple(sum(each.right == kind for each in shown(day)) for kind in (True, False))
-    assert limits_told() in text
+    visible = visible_implementations(day)
+    assert int(right) == sum(each.right for each in visible) and int(wrong) == sum(not each.right for each in visible)
+    assert describe_limits() in text
 
 
 # The day's own check of the implementations ---------------------------------------------------------------------------
@@ -295,12 +302,12 @@ WEAK = {  # the share of the points that each known weak test earns when it is g
 
 @quickly(1, 2, 3, 4)
 def test_a_weak_test_earns_what_it_should(day):
-    found = {
+    shares = {
         mistake.name: round(100 * judge_of(day, NAME).judge(known).share)
         for mistake, known in judge_of(day, NAME).mistakes(hidden=True)
     }
     condemns_right_ones = "a certain block" if day == 7 else "no room for float32"
-    assert found == WORTHLESS | {condemns_right_ones: 0} | WEAK[day]
+    assert shares == WORTHLESS | {condemns_right_ones: 0} | WEAK[day]
 
 
 def test_equal_bits_and_equal_shapes_are_worth_nothing():
@@ -339,11 +346,11 @@ def test_an_error_of_the_test_condemns_and_is_told():
     assert "On it the test raised KeyError: 'single'" in verdict.message
 
 
-@pytest.mark.parametrize(("given", "said"), [(None, "None"), ("yes", "the text 'yes'"), (0.5, "a float")])
-def test_what_is_no_verdict_is_named(given, said):
-    verdict = judged(1, lambda f: given)
+@pytest.mark.parametrize(("returned", "description"), [(None, "None"), ("yes", "the text 'yes'"), (0.5, "a float")])
+def test_what_is_no_verdict_is_named(returned, description):
+    verdict = judged(1, lambda f: returned)
     assert verdict.status == "error"
-    assert f"the test returned {said}; it should return True or False" in verdict.message
+    assert f"the test returned {description}; it should return True or False" in verdict.message
 
 
 def test_a_verdict_of_numpy_or_pytorch_is_one():
@@ -352,7 +359,7 @@ def test_a_verdict_of_numpy_or_pytorch_is_one():
 
 
 def test_hidden_implementations_are_not_named():
-    names = [each.name for each in unseen(1)]
+    names = [each.name for each in added_implementations(1)]
     for mistake, known in judge_of(1, NAME).mistakes(hidden=True):
         message = judge_of(1, NAME).judge(known).message
         assert not [name for name in names if name in message], mistake.name
@@ -371,7 +378,7 @@ def checked(source, capsys):
 
 
 def test_the_check_counts_names_what_was_caught_and_hints_at_what_got_away(capsys):
-    said, shown_too = checked(
+    message, alt_text = checked(
         """
         def tells_right(f):
             output, weights = f(np.eye(3), np.eye(3), np.eye(3))
@@ -379,13 +386,13 @@ def test_the_check_counts_names_what_was_caught_and_hints_at_what_got_away(capsy
         """,
         capsys,
     )
-    assert max(map(len, said.splitlines())) <= 88
-    assert said.startswith("tells_right: not yet, ")
-    assert "✓ keeps 12 right implementations" in said and "✗ catches 32 wrong ones, but for number" in said
-    assert "softmax over the queries" not in said  # on a symmetric matrix it got away
-    said = " ".join(said.split())
-    assert "Caught: " in said and "a sigmoid" in said and "A hint at one that got away: " in said
-    assert "wrong ones caught, 12 of 12 right ones kept." in shown_too
+    assert max(map(len, message.splitlines())) <= 88
+    assert message.startswith("tells_right: not yet, ")
+    assert "✓ keeps 12 right implementations" in message and "✗ catches 32 wrong ones, but for number" in message
+    assert "softmax over the queries" not in message  # on a symmetric matrix it got away
+    message = " ".join(message.split())
+    assert "Caught: " in message and "a sigmoid" in message and "A hint at one that got away: " in message
+    assert "wrong ones caught, 12 of 12 right ones kept." in alt_text
 
 
 def test_the_board_tells_of_what_got_away_by_hints_alone():
@@ -398,20 +405,20 @@ def test_the_board_tells_of_what_got_away_by_hints_alone():
     hints = {tile["name"]: tile["hints"][0] for tile in tiles if not tile["right"]}
     assert hints["no scale"] == "It is wrong on most inputs."
     assert hints["equal keys counted once"] == "It is right on most inputs, and wrong on some."
-    assert "Caught" not in tell_duel(1, judge.judge(evidence).rungs)
+    assert "Caught" not in describe_duel(1, judge.judge(evidence).rungs)
 
 
 # What can be called, and how ------------------------------------------------------------------------------------------
 
 
 def here(function, **methods):
-    return Local(function, {"": ("x", "y"), **methods})
+    return LocalLine(function, {"": ("x", "y"), **methods})
 
 
 def far_away(function, **methods):
     """The same implementation as a grading kernel has it."""
     line = here(function, **methods)
-    return Remote(lambda text: json.dumps(serve(line, json.loads(text))), 0, [])
+    return RemoteLine(lambda text: json.dumps(serve(line, json.loads(text))), 0, [])
 
 
 BOTH = pytest.mark.parametrize("line", [here, far_away])
@@ -425,7 +432,7 @@ def test_what_goes_in_and_comes_out_are_numbers(line):
         got.append((x, y))
         return np.float32([1, 2]), [1.5, None], True
 
-    f = Tried(line(function))
+    f = Candidate(line(function))
     assert repr(f) == "<an implementation: call it>"
     result = f([[1, 2]], y=np.float64(2))
     assert isinstance(result, tuple) and result[0].dtype == np.float32 and result[1:] == ([1.5, None], True)
@@ -443,7 +450,7 @@ def test_arguments_are_copies(line):
         return x
 
     x = np.zeros(2)
-    assert Tried(line(function))(x, 1).tolist() == [1, 1] and x.tolist() == [0, 0]
+    assert Candidate(line(function))(x, 1).tolist() == [1, 1] and x.tolist() == [0, 0]
 
 
 @BOTH
@@ -452,12 +459,12 @@ def test_of_an_error_of_an_implementation_nothing_is_told_that_could_name_it(lin
         raise IndexError("beyond")
 
     with pytest.raises(FailedInside) as raised:
-        Tried(line(only_this_one))(1, 2)
+        Candidate(line(only_this_one))(1, 2)
     assert str(raised.value) == "the implementation raised an error"
     with pytest.raises(Refused, match=r"call it as f\(x, y\)"):
-        Tried(line(only_this_one))(nope=1)
+        Candidate(line(only_this_one))(nope=1)
     with pytest.raises(FailedInside):
-        Tried(line(lambda x, y: np.array([None])))(1, 2)
+        Candidate(line(lambda x, y: np.array([None])))(1, 2)
 
 
 @BOTH
@@ -487,26 +494,26 @@ def test_of_an_error_of_an_implementation_nothing_is_told_that_could_name_it(lin
 )
 def test_what_no_implementation_takes_is_refused(line, x):
     with pytest.raises(Refused):
-        Tried(line(lambda x, y: 1.0))(x, np.zeros((1, 900, 1)))
+        Candidate(line(lambda x, y: 1.0))(x, np.zeros((1, 900, 1)))
 
 
 def test_queries_and_keys_may_not_be_too_many():
-    f = Tried(implementations(6)[0].line(calls_of(6)))
+    f = Candidate(implementations(6)[0].line(calls_of(6)))
     with pytest.raises(Refused, match="90,000 scores"):
         f(np.ones((300, 1)), np.ones((300, 1)), np.ones((300, 1)), 1, 1, False)
     x = np.ones((300, 3))
-    assert Tried(implementations(2)[0].line(calls_of(2)))(x, x)[0].shape == (300, 3)
+    assert Candidate(implementations(2)[0].line(calls_of(2)))(x, x)[0].shape == (300, 3)
 
 
 @BOTH
 def test_a_whole_number_that_is_too_large_is_told_with_the_largest(line):
     with pytest.raises(Refused, match=r"1024 is too large: .* at most 1,000"):
-        Tried(line(lambda x, y: 1.0))(1024, 16)
+        Candidate(line(lambda x, y: 1.0))(1024, 16)
 
 
 @BOTH
 def test_calls_and_results_have_an_end(line):
-    f = Tried(line(lambda x, y: np.zeros((x, y))))
+    f = Candidate(line(lambda x, y: np.zeros((x, y))))
     with pytest.raises(Refused, match="a result of"):
         f(500, 500)
     for _ in range(MOST_CALLS - 1):
@@ -528,9 +535,9 @@ def test_an_object_has_the_methods_that_a_day_says_and_no_more(line):
         def reveal(self):
             return 7
 
-    f = Tried(line(Counter, add=("by",)))
+    f = Candidate(line(Counter, add=("by",)))
     one, two = f(0, 0), f(0, 0)
-    assert isinstance(one, Made) and (one.add(1), one.add(by=4), two.add(1)) == (1, 5, 1)
+    assert isinstance(one, CandidateObject) and (one.add(1), one.add(by=4), two.add(1)) == (1, 5, 1)
     for call in (one.reveal, one.secret, lambda: one.add(), lambda: one.add(1, 2), lambda: one.add(1, by=1)):
         with pytest.raises(Refused):
             call()
@@ -562,8 +569,8 @@ def test_an_object_has_the_methods_that_a_day_says_and_no_more(line):
 )
 def test_a_question_that_is_none_is_refused(question):
     arena = Arena(1)
-    said = json.loads(arena.answer(question))
-    assert said.keys() == {"refused"} and "right" not in str(said)
+    reply = json.loads(arena.answer(question))
+    assert reply.keys() == {"refused"} and "right" not in str(reply)
 
 
 def ask(arena, **question):
@@ -584,11 +591,11 @@ def test_in_the_arena_all_are_met_in_a_new_order_and_some_again(day):
 def test_each_can_be_called_until_its_own_verdict_and_no_longer():
     arena, call = Arena(1), {"args": [[[1.0]], [[1.0]], [[2.0]]]}
     assert ask(arena, of=1, **call) == {"refused": "it is not its turn"}
-    assert "value" in ask(arena, of=0, **call) and "value" in ask(arena, of=1, told=[1.0], **call)
+    assert "value" in ask(arena, of=0, **call) and "value" in ask(arena, of=1, verdicts=[1.0], **call)
     for place in (0, 2):
         assert ask(arena, of=place, **call) == {"refused": "it is not its turn"}
-    assert arena.verdicts == [1.0] and "value" in ask(arena, of=1, told="01", **call) and arena.verdicts == [1.0]
-    ask(arena, told=[0.0] * 1000)
+    assert arena.verdicts == [1.0] and "value" in ask(arena, of=1, verdicts="01", **call) and arena.verdicts == [1.0]
+    ask(arena, verdicts=[0.0] * 1000)
     assert arena.done and len(arena.verdicts) == len(arena.order)
 
 
@@ -597,27 +604,27 @@ def test_what_counts_are_the_verdicts_that_were_sent_and_of_several_the_worst():
     again = next(i for i in arena.order if arena.order.count(i) > 1 and arena.implementations[i].gross)
     third = [place for place, i in enumerate(arena.order) if i == again][2]
     for place, i in enumerate(arena.order):
-        ask(arena, of=place + 1, told=[1.0 if place == third else float(arena.implementations[i].right)])
-    assert arena.done and ask(arena, of=len(arena.order), told=[1.0]) == {"refused": "it is not its turn"}
+        ask(arena, of=place + 1, verdicts=[1.0 if place == third else float(arena.implementations[i].right)])
+    assert arena.done and ask(arena, of=len(arena.order), verdicts=[1.0]) == {"refused": "it is not its turn"}
     forged = Evidence(NAME, True, [Outcome(str(place), {"verdict": Numbers((), (0.0,))}) for place in range(200)])
-    named = arena.named(forged)
-    missed = dict(judge_of(1, NAME).judge(named).rungs)
+    by_name = arena.by_name(forged)
+    missed = dict(judge_of(1, NAME).judge(by_name).rungs)
     assert [name for name, ok in missed.items() if not ok] == [arena.implementations[again].name]
-    assert judge_of(1, NAME).judge(Arena(1).named(forged)).share == 0
+    assert judge_of(1, NAME).judge(Arena(1).by_name(forged)).share == 0
 
 
-def tried_in(arena, test):
+def try_in(arena, test):
     """What a kernel does: try the test on each implementation. Returns the evidence and the number of questions."""
-    asked, outcomes = [], []
+    questions, outcomes = [], []
 
     def send(text):
-        asked.append(text)
+        questions.append(text)
         return arena.answer(text)
 
-    for place, (tried, tell) in enumerate(ask_for_all(send)):
-        outcomes.append(outcome_of(Rung(str(place), (tried,), "", verdict_of), find_ladder(1, NAME), {NAME: test}))
-        tell(None if outcomes[-1].error else outcomes[-1].values["verdict"].entries[0])
-    return arena.named(Evidence(NAME, True, outcomes)), len(asked)
+    for place, (candidate, send_verdict) in enumerate(offered_candidates(send)):
+        outcomes.append(outcome_of(Rung(str(place), (candidate,), "", verdict_of), find_ladder(1, NAME), {NAME: test}))
+        send_verdict(None if outcomes[-1].error else outcomes[-1].values["verdict"].entries[0])
+    return arena.by_name(Evidence(NAME, True, outcomes)), len(questions)
 
 
 def games_of(day):
@@ -626,13 +633,13 @@ def games_of(day):
     def tells_right(f, rng=None):
         rng = rng or np.random.default_rng()
         for _ in range(30):
-            made, kept = f(3), []
+            made, keys_so_far = f(3), []
             for key in rng.normal(size=(int(rng.integers(1, 6)), 2)):
-                kept.append(key)
+                keys_so_far.append(key)
                 made.append(key, -key)
                 if rng.random() < 0.5:
                     keys, values = made.view()
-                    if not (np.allclose(keys, kept[-3:], atol=1e-3) and np.allclose(values, -keys, atol=1e-3)):
+                    if not (np.allclose(keys, keys_so_far[-3:], atol=1e-3) and np.allclose(values, -keys, atol=1e-3)):
                         return False
         return True
 
@@ -651,9 +658,9 @@ def test_calls_that_were_made_to_earlier_implementations_cost_hardly_a_question(
         return near
 
     arena = Arena(1)
-    evidence, asked = tried_in(arena, tells_right)
+    evidence, questions = try_in(arena, tells_right)
     assert judge_of(1, NAME).judge(evidence).share > 0
-    assert len(calls) == 100 * len(arena.order) > 10 * asked
+    assert len(calls) == 100 * len(arena.order) > 10 * questions
 
 
 @pytest.mark.parametrize("seeded", [True, False], ids=["the same calls each time", "others each time"])
@@ -662,7 +669,7 @@ def test_objects_that_a_test_goes_another_way_with_are_as_if_nothing_had_been_ca
         return games(f, np.random.default_rng(7 if seeded else None))
 
     games = games_of(5)
-    evidence, _ = tried_in(Arena(5), tells_right)
+    evidence, _ = try_in(Arena(5), tells_right)
     held = dict(judge_of(5, NAME).judge(evidence).rungs)
     assert all(held[each.name] for each in implementations(5, hidden=True) if each.right)
     assert held["odd windows"]
@@ -671,7 +678,7 @@ def test_objects_that_a_test_goes_another_way_with_are_as_if_nothing_had_been_ca
 def test_the_courses_own_tests_of_objects_are_right_about_all_also_where_calls_are_made_in_advance():
     for day in (5, 7):
         test = judge_of(day, NAME).exercise.reference[NAME]
-        assert judge_of(day, NAME).judge(tried_in(Arena(day), test)[0]).share == 1
+        assert judge_of(day, NAME).judge(try_in(Arena(day), test)[0]).share == 1
 
 
 def test_a_test_that_trusts_the_most_frequent_of_all_plausible_results_earns_nothing():
@@ -690,7 +697,7 @@ def test_a_test_that_trusts_the_most_frequent_of_all_plausible_results_earns_not
     shares = []
     for _ in range(10):
         votes.clear()
-        shares.append(judge_of(1, NAME).judge(tried_in(Arena(1), tells_right)[0]).share)
+        shares.append(judge_of(1, NAME).judge(try_in(Arena(1), tells_right)[0]).share)
     assert shares == [0] * 10
 
 
@@ -711,10 +718,10 @@ def test_random_numbers_are_the_same_for_each_implementation():
 
 
 def test_what_several_caches_share_is_gone_with_its_line():
-    found = {each.name: each for each in implementations(5, hidden=True)}
+    by_name = {each.name: each for each in implementations(5, hidden=True)}
     for name in ("two caches in one", "keys of another cache"):
         for _ in range(2):
-            cache = Tried(found[name].line(calls_of(5)))(2)
+            cache = Candidate(by_name[name].line(calls_of(5)))(2)
             cache.append([1.0], [2.0])
             assert cache.view()[0].tolist() == [[1.0]], name
             cache.append([3.0], [4.0])

@@ -45,8 +45,8 @@ def wrong(day, used):
 
 
 def test_what_statements_promise_is_what_exercises_use():
-    found = list(promised())
-    assert len(found) >= 11 and set(found) <= set(WITH_USES)
+    promises = list(promised())
+    assert len(promises) >= 11 and set(promises) <= set(WITH_USES)
     for day, name in WITH_USES:
         order = list(all_ladders(day))
         assert all(order.index(used) < order.index(name) for used in all_exercises(day)[name].uses), name

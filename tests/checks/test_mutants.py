@@ -12,7 +12,7 @@ from variants.mutants import mutants
 
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
-from course_utils.checks.judge.time_limit import Patience
+from course_utils.checks.judge.time_limit import TimeLimit
 from course_utils.checks.kernel.evidence import find_ladder, gather
 
 for number in days_with_exercises():
@@ -50,22 +50,24 @@ def some_mutants(day, grade_id, few):
 
 def gathered(day, grade_id, answer, hidden=False):
     """The evidence; None where the answer does not end."""
-    given = answer if isinstance(answer, Mapping) else dict.fromkeys(find_ladder(day, grade_id).names, answer)
-    with contextlib.redirect_stdout(io.StringIO()), Patience(5):
-        return gather(day, grade_id, given, hidden=hidden)
+    namespace = answer if isinstance(answer, Mapping) else dict.fromkeys(find_ladder(day, grade_id).names, answer)
+    with contextlib.redirect_stdout(io.StringIO()), TimeLimit(5):
+        return gather(day, grade_id, namespace, hidden=hidden)
 
 
-def same(judge, given, other):
+def same(judge, evidence, other):
     """Whether two answers give the same, as near as the exercise asks for: then the slip is none, or shows nowhere."""
-    if given.called:
+    if evidence.called:
         return False
-    for mine, right in zip(given.outcomes, other.outcomes, strict=True):
+    for mine, right in zip(evidence.outcomes, other.outcomes, strict=True):
         tolerance = judge.tolerance(right.rung)
         if bool(mine.error) != bool(right.error) or mine.values.keys() != right.values.keys():
             return False
         for part in right.values:
-            got, wanted, near = mine.array(part), right.array(part), tolerance.of(part)
-            if got.shape != wanted.shape or not np.allclose(got, wanted, near.rtol, near.atol, equal_nan=True):
+            actual, expected, near = mine.array(part), right.array(part), tolerance.of(part)
+            if actual.shape != expected.shape or not np.allclose(
+                actual, expected, near.rtol, near.atol, equal_nan=True
+            ):
                 return False
     return True
 

@@ -157,7 +157,7 @@ def test_a_call_outside_the_block_is_not_recorded():
     with Recording({"softmax": ""}) as recording:
         pass
     torch.softmax(torch.zeros(2), 0)
-    assert recording.found == []
+    assert recording.calls == []
 
 
 def test_modes_are_taken_off_again():

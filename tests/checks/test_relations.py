@@ -43,17 +43,17 @@ def outcome(name, value):
     return Outcome(name, {"weights": as_numbers(value)})
 
 
-def found(right, wrong, inputs=None, ladder=LADDER, names=("q", "k", "d"), scaled=None, hidden=False):
-    """What is said of a wrong function beside the right one, on the same inputs."""
+def relation_of(right, wrong, inputs=None, ladder=LADDER, names=("q", "k", "d"), scaled=None, hidden=False):
+    """Return the relation between a wrong function and the right one, on the same inputs."""
     inputs = inputs or drawn()
     rungs = [Rung(f"step {i}", args) for i, args in enumerate(inputs)]
-    wanted = [outcome(rung.name, right(*rung.args)) for rung in rungs]
-    given = [outcome(rung.name, wrong(*rung.args)) for rung in rungs]
+    expected = [outcome(rung.name, right(*rung.args)) for rung in rungs]
+    actual = [outcome(rung.name, wrong(*rung.args)) for rung in rungs]
     near = Tolerance(0.0, 1e-6)
-    held = [close(a.values.get("weights"), b.values["weights"], near) for a, b in zip(given, wanted, strict=True)]
+    held = [close(a.values.get("weights"), b.values["weights"], near) for a, b in zip(actual, expected, strict=True)]
     assert not all(held)
     wrong_parts = [() if ok else ("weights",) for ok in held]
-    return relate(ladder, rungs, given, wanted, wrong_parts, names, scaled, hidden=hidden)
+    return relate(ladder, rungs, actual, expected, wrong_parts, names, scaled, hidden=hidden)
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def found(right, wrong, inputs=None, ladder=LADDER, names=("q", "k", "d"), scale
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_a_relation_is_found(name, right, wrong):
-    assert found(right, wrong).name == name
+    assert relation_of(right, wrong).name == name
 
 
 def test_where_some_rows_are_nan_columns_that_sum_to_1_are_still_named():
     def down_the_columns(q, k, d):
         return softmax(scores_of(q, k, d), 0) * (1.0 if d < 7 else np.nan)
 
-    assert found(weights_of, down_the_columns).name == "columns sum to 1, not rows"
+    assert relation_of(weights_of, down_the_columns).name == "columns sum to 1, not rows"
 
 
 def test_where_a_relation_holds_on_some_steps_only_the_sentence_says_so():
@@ -109,20 +109,20 @@ def test_where_a_relation_holds_on_some_steps_only_the_sentence_says_so():
     def mostly_twice(q, k, d):
         return (2 * scores_of(q, k, d), np.full((len(q), len(k)), np.nan))[next(turn) == 5]
 
-    said = found(scores_of, mostly_twice, six())
-    assert said.message == "On 5 of the 6 steps where it is wrong, every number is 2 times the right one."
+    relation = relation_of(scores_of, mostly_twice, six())
+    assert relation.message == "On 5 of the 6 steps where it is wrong, every number is 2 times the right one."
 
 
 def test_numbers_of_a_simulation_are_said_to_be_near():
     rng = np.random.default_rng(1)
-    said = numbers(lambda T, d, width: T * d, lambda T, d, width: T * d * (1 + 0.01 * rng.standard_normal()))
-    assert said.name == "near the right numbers"
+    relation = numbers(lambda T, d, width: T * d, lambda T, d, width: T * d * (1 + 0.01 * rng.standard_normal()))
+    assert relation.name == "near the right numbers"
     assert numbers(lambda T, d, width: T * d, lambda T, d, width: T * d * 1.0123 + 0.1) is None
 
 
 def test_right_only_for_squares():
     inputs = [*drawn(), *((q[:2], k[:2], d) for q, k, d in drawn()[:2])]
-    squares_only = found(
+    squares_only = relation_of(
         scores_of, lambda q, k, d: scores_of(q, k, d) + (len(q) != len(k)) * np.sin(9 * q @ k.T), inputs
     )
     assert squares_only.name == "right only where the matrices have equally many rows"
@@ -131,17 +131,17 @@ def test_right_only_for_squares():
 def test_where_rungs_differ_in_what_is_wrong_nothing_is_said():
     odd = iter(range(9))
 
-    def unlike(q, k, d):
+    def unrelated(q, k, d):
         turn = next(odd)
         return [2 * scores_of(q, k, d), scores_of(q, k, d).T, scores_of(q, k, d) + 1, np.sin(q @ k.T)][turn % 4]
 
-    assert found(scores_of, unlike) is None
+    assert relation_of(scores_of, unrelated) is None
 
 
 def test_a_single_number_is_no_proof_of_a_relation():
     one = [(np.ones((1, 2)), np.full((1, 2), 0.7), 2)]
-    said = found(scores_of, lambda q, k, d: scores_of(q, k, d) ** 2 + 0.123, one)
-    assert said is None
+    relation = relation_of(scores_of, lambda q, k, d: scores_of(q, k, d) ** 2 + 0.123, one)
+    assert relation is None
 
 
 def test_what_is_right_up_to_a_step_is_said_to_be_so():
@@ -150,8 +150,8 @@ def test_what_is_right_up_to_a_step_is_said_to_be_so():
     def wrong(q, k, d):
         return scores_of(q, k, d) + (next(counted) > 1) * np.sin(17 * (q @ k.T))
 
-    said = found(scores_of, wrong, drawn() + drawn()[:2])
-    assert said.message == "Right up to “step 1”; wrong from “step 2” on."
+    relation = relation_of(scores_of, wrong, drawn() + drawn()[:2])
+    assert relation.message == "Right up to “step 1”; wrong from “step 2” on."
 
 
 # Errors and kinds of inputs -----------------------------------------------------------------------------------------
@@ -167,17 +167,17 @@ def six():
     return drawn() + drawn()[:2]
 
 
-def unlike(q, k, d):
+def unrelated(q, k, d):
     return np.sin(9 * q @ k.T) + 7
 
 
 def test_one_kind_of_error_is_named_without_its_numbers():
-    said = found(scores_of, lambda q, k, d: SHAPES.format(len(q) + 3))
-    assert said.name == "raises RuntimeError: The size of tensor a (…) must match the size of tensor b (…)"
+    relation = relation_of(scores_of, lambda q, k, d: SHAPES.format(len(q) + 3))
+    assert relation.name == "raises RuntimeError: The size of tensor a (…) must match the size of tensor b (…)"
 
 
 def test_the_text_of_an_error_on_hidden_inputs_is_not_told():
-    assert found(scores_of, lambda q, k, d: SHAPES.format(7), hidden=True).name == "raises RuntimeError"
+    assert relation_of(scores_of, lambda q, k, d: SHAPES.format(7), hidden=True).name == "raises RuntimeError"
 
 
 @pytest.mark.parametrize(
@@ -194,14 +194,14 @@ def test_the_text_of_an_error_on_hidden_inputs_is_not_told():
     ],
 )
 def test_two_shapes_that_do_not_fit_are_told_and_the_name_is_the_same_for_all(text, shapes):
-    said = found(scores_of, lambda q, k, d: f"ValueError: {text}, at line 2 of its cell: a + b")
-    assert said.name == "raises ValueError: shapes that do not fit"
-    assert said.message == f"On “step 0” two shapes met that do not fit: {shapes}."
+    relation = relation_of(scores_of, lambda q, k, d: f"ValueError: {text}, at line 2 of its cell: a + b")
+    assert relation.name == "raises ValueError: shapes that do not fit"
+    assert relation.message == f"On “step 0” two shapes met that do not fit: {shapes}."
 
 
 def test_an_error_on_few_of_the_wrong_steps_is_not_what_went_wrong():
-    said = found(scores_of, lambda q, k, d: SHAPES.format(7) if len(q) == 4 else unlike(q, k, d))
-    assert said is None
+    relation = relation_of(scores_of, lambda q, k, d: SHAPES.format(7) if len(q) == 4 else unrelated(q, k, d))
+    assert relation is None
 
 
 @pytest.mark.parametrize(
@@ -218,18 +218,22 @@ def test_a_ladder_names_kinds_of_inputs_that_a_slip_goes_with(name, wrong_where)
     inputs, turn = [*six(), *six()], iter(range(99))
     if wrong_where is None:
         inputs, wrong_where = six(), lambda q, k, d: next(turn) > 1
-    said = found(scores_of, lambda q, k, d: (unlike if wrong_where(q, k, d) else scores_of)(q, k, d), inputs, ladder)
-    assert said.name == name
+    relation = relation_of(
+        scores_of, lambda q, k, d: (unrelated if wrong_where(q, k, d) else scores_of)(q, k, d), inputs, ladder
+    )
+    assert relation.name == name
 
 
 def test_what_is_right_on_few_steps_only_is_said():
     turn = iter(range(9))
-    wrong = found(scores_of, lambda q, k, d: (unlike if next(turn) not in (1, 3) else scores_of)(q, k, d), six())
+    wrong = relation_of(
+        scores_of, lambda q, k, d: (unrelated if next(turn) not in (1, 3) else scores_of)(q, k, d), six()
+    )
     assert wrong.name == "right only on “step 1” and “step 3”"
 
 
 def test_a_result_without_numbers_is_said_to_be_so():
-    assert found(scores_of, lambda q, k, d: np.full((len(q), len(k)), np.nan)).name == "NaN comes out"
+    assert relation_of(scores_of, lambda q, k, d: np.full((len(q), len(k)), np.nan)).name == "NaN comes out"
 
 
 def test_of_several_parts_those_that_are_right_are_named():
@@ -239,10 +243,10 @@ def test_of_several_parts_those_that_are_right_are_named():
         parts = [{"o": as_numbers(o(*args)), "lse": as_numbers(lse(*args))} for args in drawn()]
         return [Outcome(rung.name, values) for rung, values in zip(rungs, parts, strict=True)]
 
-    given, wanted = outcomes(unlike, scores_of), outcomes(scores_of, scores_of)
-    said = relate(ladder, rungs, given, wanted, [{"o"}] * 4, ("q", "k", "d"))
-    assert (said.name, said.message) == ("o wrong, lse right", "Right on these steps: lse. Not right: o.")
-    assert relate(ladder, rungs, outcomes(unlike, unlike), wanted, [{"o", "lse"}] * 4, ("q", "k", "d")) is None
+    actual, expected = outcomes(unrelated, scores_of), outcomes(scores_of, scores_of)
+    relation = relate(ladder, rungs, actual, expected, [{"o"}] * 4, ("q", "k", "d"))
+    assert (relation.name, relation.message) == ("o wrong, lse right", "Right on these steps: lse. Not right: o.")
+    assert relate(ladder, rungs, outcomes(unrelated, unrelated), expected, [{"o", "lse"}] * 4, ("q", "k", "d")) is None
 
 
 @pytest.mark.parametrize(("scale", "name"), [(lambda d: d**0.5, "scores times √d"), (lambda d: 3.0, "scores times 3")])
@@ -251,34 +255,41 @@ def test_attention_for_scores_times_a_factor_is_named(scale, name):
         return lambda q, k, d: softmax(factor * q @ k.T) @ np.cos(k)
 
     inputs = [(q, k, d) for q, k, d in six() if len(k) > 2]
-    said = found(attention(1.0), lambda q, k, d: attention(scale(d))(q, k, d), inputs, scaled=attention)
-    assert said.name == name
-    assert found(attention(1.0), lambda q, k, d: np.sin(attention(1.0)(q, k, d)) + 2, inputs, scaled=attention) is None
+    relation = relation_of(attention(1.0), lambda q, k, d: attention(scale(d))(q, k, d), inputs, scaled=attention)
+    assert relation.name == name
+    assert (
+        relation_of(attention(1.0), lambda q, k, d: np.sin(attention(1.0)(q, k, d)) + 2, inputs, scaled=attention)
+        is None
+    )
 
 
 def test_weights_in_the_right_ratio_are_not_said_to_be_of_other_scores():
     def masked(keep):
         return lambda q, k, d: softmax(np.where(keep(len(k)), scores_of(q, k, d), -np.inf))
 
-    said = found(masked(lambda m: np.arange(m) > 0), masked(lambda m: np.arange(m) < m - 1), drawn())
-    assert said.name == "other entries are 0"
+    relation = relation_of(masked(lambda m: np.arange(m) > 0), masked(lambda m: np.arange(m) < m - 1), drawn())
+    assert relation.name == "other entries are 0"
 
 
 def test_rows_of_two_numbers_are_not_said_to_be_of_other_scores():
     narrow = [(q[:, :2], k[:2, :2], 2) for q, k, _ in drawn()]
-    said = found(weights_of, lambda q, k, d: np.sin(weights_of(q[:1], k, d)) / np.sin(weights_of(q[:1], k, d)).sum(),
-                 [(q[:1], k, d) for q, k, d in narrow])  # fmt: skip
-    assert "scores" not in getattr(said, "name", "")
+
+    def other_weights(q, k, d):
+        numbers = np.sin(weights_of(q[:1], k, d))
+        return numbers / numbers.sum()
+
+    relation = relation_of(weights_of, other_weights, [(q[:1], k, d) for q, k, d in narrow])
+    assert "scores" not in getattr(relation, "name", "")
 
 
 def test_three_small_whole_numbers_are_no_ground_for_a_factor_or_a_term_made_of_sizes():
     inputs = [(np.zeros((1, 8)), np.zeros((2, 3)), 3), (np.zeros((2, 3)), np.zeros((2, 3)), 4)]
     for wrong in (lambda q, k, d: np.array(2.0), lambda q, k, d: np.array(1.0 * d - len(q)), lambda q, k, d: 2.0 * d):
-        assert found(lambda q, k, d: np.array(1.0 * d), wrong, inputs) is None
+        assert relation_of(lambda q, k, d: np.array(1.0 * d), wrong, inputs) is None
     inputs.append((np.zeros((3, 3)), np.zeros((2, 3)), 7))
-    assert found(lambda q, k, d: np.array(1.0 * d), lambda q, k, d: np.array(2.0 * d), inputs) is None
+    assert relation_of(lambda q, k, d: np.array(1.0 * d), lambda q, k, d: np.array(2.0 * d), inputs) is None
     inputs.append((np.zeros((4, 3)), np.zeros((2, 3)), 9))
-    assert found(lambda q, k, d: np.array(1.0 * d), lambda q, k, d: np.array(2.0 * d), inputs).name == "times 2"
+    assert relation_of(lambda q, k, d: np.array(1.0 * d), lambda q, k, d: np.array(2.0 * d), inputs).name == "times 2"
 
 
 # Numbers of a formula -----------------------------------------------------------------------------------------------
@@ -287,7 +298,7 @@ COUNTS = [(64, 16, 2), (100, 8, 4), (37, 24, 2), (500, 3, 1), (8, 128, 4), (75, 
 
 
 def numbers(right, wrong):
-    return found(right, wrong, COUNTS, names=("T", "d", "width"))
+    return relation_of(right, wrong, COUNTS, names=("T", "d", "width"))
 
 
 def bytes_of(T, d, width):
@@ -322,8 +333,8 @@ def test_a_term_that_is_not_plain_is_not_made_up(wrong):
 
 
 def test_a_share_too_much_is_named():
-    said = numbers(lambda T, d, width: T / width, lambda T, d, width: T / width * (1 + 1 / (4 * d)))
-    assert said.name == "(1 + 1/4 / d) times the right one"
+    relation = numbers(lambda T, d, width: T / width, lambda T, d, width: T / width * (1 + 1 / (4 * d)))
+    assert relation.name == "(1 + 1/4 / d) times the right one"
     assert numbers(lambda T, d, width: T / width, lambda T, d, width: T / width * (1 + 0.123 / d**1.7)) is None
 
 
@@ -345,8 +356,8 @@ def squares():
 )
 def test_the_mean_along_a_diagonal_is_named(name, wrong):
     right = lambda w, p: np.diagonal(w, 1 - p)[1:].mean()  # noqa: E731
-    assert found(right, wrong, squares(), names=("weights", "period")).name == name
-    assert found(right, lambda w, p: wrong(w, p) ** 2, squares(), names=("weights", "period")) is None
+    assert relation_of(right, wrong, squares(), names=("weights", "period")).name == name
+    assert relation_of(right, lambda w, p: wrong(w, p) ** 2, squares(), names=("weights", "period")) is None
 
 
 # Numbers by hand ----------------------------------------------------------------------------------------------------
@@ -375,10 +386,10 @@ WEIGHTS, OUTPUT = [0.248, 0.25, 0.502], [1.2, 0.4]
     ],
 )
 def test_an_entry_by_hand_is_named_by_what_is_wrong_with_it(weights, name):
-    given, right = (np.array(weights), np.array(OUTPUT)), (np.array(WEIGHTS), np.array(OUTPUT))
-    said = relate_by_hand(("weights", "output"), given, right, (False, True))
-    assert said.name == name
-    assert not any(f"{x:g}" in said.message for x in WEIGHTS)
+    entries, right = (np.array(weights), np.array(OUTPUT)), (np.array(WEIGHTS), np.array(OUTPUT))
+    relation = relate_by_hand(("weights", "output"), entries, right, (False, True))
+    assert relation.name == name
+    assert not any(f"{x:g}" in relation.message for x in WEIGHTS)
 
 
 @pytest.mark.parametrize(
@@ -386,10 +397,10 @@ def test_an_entry_by_hand_is_named_by_what_is_wrong_with_it(weights, name):
     [(32, "n: a factor"), (8, "n: a factor"), (90.5, "n: a root"), (65, "n: a little off"), (50, None)],
 )
 def test_a_number_by_hand_is_off_by_a_factor_or_nothing_is_said(given, name):
-    said = relate_by_hand(("n",), [np.array(given)], [np.array(64.0)], [False])
-    assert (said and said.name) == name
+    relation = relate_by_hand(("n",), [np.array(given)], [np.array(64.0)], [False])
+    assert (relation and relation.name) == name
 
 
 def test_entries_in_each_others_place():
-    given, right = [np.array(3.0), np.array(7.0)], [np.array(7.0), np.array(3.0)]
-    assert relate_by_hand(("a", "b"), given, right, [False, False]).name == "a: b in its place, b: a in its place"
+    entries, right = [np.array(3.0), np.array(7.0)], [np.array(7.0), np.array(3.0)]
+    assert relate_by_hand(("a", "b"), entries, right, [False, False]).name == "a: b in its place, b: a in its place"

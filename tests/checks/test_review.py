@@ -4,11 +4,11 @@ import pytest
 
 from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.checks.judge.exercises import days_with_exercises
-from course_utils.checks.judge.review import MOST, lines_to_review
+from course_utils.checks.judge.review import MOST_LINES, lines_to_review
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "line"),
     [
         ("import gc\nfound = gc.get_objects()", "line 1 names gc (the garbage collector); line 2 names gc"),
         ("x = 1\n\nget_ipython().display_pub.publish = print", "line 3 names display_pub (the display publisher)"),
@@ -60,13 +60,13 @@ from course_utils.checks.judge.review import MOST, lines_to_review
         ("x = " + "(" * 5000 + ")" * 5000, ""),
     ],
 )  # fmt: skip
-def test_machinery_is_named_with_its_line(source, said):
-    assert said in lines_to_review(source)
+def test_machinery_is_named_with_its_line(source, line):
+    assert line in lines_to_review(source)
 
 
 def test_no_more_lines_are_listed_than_a_person_reads():
-    said = lines_to_review("gc\n" * 100)
-    assert said.count("line ") == MOST and said.endswith(f"; and {100 - MOST} more")
+    text = lines_to_review("gc\n" * 100)
+    assert text.count("line ") == MOST_LINES and text.endswith(f"; and {100 - MOST_LINES} more")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from variants import RIGHT, SLOW, day3
 from course_utils.attention import lists
 from course_utils.checks import checks_for, interactive
 from course_utils.checks.examples import smallest
-from course_utils.checks.examples.example_text import BLEND, MASK, SCORES, SOFTMAX, UNSTEADY, literal, tell_example
+from course_utils.checks.examples.example_text import BLEND, MASK, SCORES, SOFTMAX, UNSTEADY, describe_example, literal
 from course_utils.checks.examples.smallest import count_numbers, find_smallest
 from course_utils.checks.interactive import NotYet
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
@@ -63,7 +63,7 @@ def example_of(day, grade_id, answer, seconds=10.0):
     verdict = judge.judge(gather(day, grade_id, namespace))
     assert verdict.status in ("failed", "error")
     example = find_smallest(judge, namespace, dict(verdict.rungs), seconds)
-    return example, judge, tell_example(example, judge) if example else ""
+    return example, judge, describe_example(example, judge) if example else ""
 
 
 def some_mistakes(day, grade_id, count):
@@ -89,7 +89,7 @@ def test_known_mistakes_have_an_example_and_its_code_runs(day, grade_id):
         if all(smallest.small_for(judge.ladder, rung) is None for rung in failed):
             continue  # what fails is how it works, not what it gives
         example = find_smallest(judge, namespace, held, 10.0)
-        text = tell_example(example, judge)
+        text = describe_example(example, judge)
         assert text and example.numbers <= count_numbers(failed[0].args), mistake.name
         run_with_a_right_answer(day, grade_id, text)
 
@@ -158,12 +158,16 @@ def test_the_bug_half_mended_is_not_said_to_be_in_the_scale():
 
 def test_where_no_known_slip_is_named_the_stage_comes_first():
     verdict = Verdict("failed", 0.0, "It is wrong.", "right only on “one key”")
-    said = CheckMessage(1, "attention_batched", verdict, example=f"The smallest input:\n\n    f(1)\n\n{SOFTMAX}")
-    first = interactive.stage_first(said)
+    check_message = CheckMessage(
+        1, "attention_batched", verdict, example=f"The smallest input:\n\n    f(1)\n\n{SOFTMAX}"
+    )
+    first = interactive.stage_first(check_message)
     stage = SOFTMAX.removeprefix("They ")
     message = f"On the smallest input below, your numbers and the right ones {stage} It is wrong."
     assert first.verdict.message == message and SOFTMAX not in first.example
-    named = replace(said, verdict=replace(verdict, misconception="softmax over queries; softmax without max-shift"))
+    named = replace(
+        check_message, verdict=replace(verdict, misconception="softmax over queries; softmax without max-shift")
+    )
     assert interactive.stage_first(named) == named
 
 
@@ -250,7 +254,7 @@ def test_nothing_is_written_beside_the_notebook(tmp_path, monkeypatch):
 
 
 class TestInTheCheck:
-    def said(self, day, grade_id, hidden=False, **answers):
+    def message_of(self, day, grade_id, hidden=False, **answers):
         space = {"check": checks_for(day), **answers}
         with pytest.raises(NotYet) as error:
             exec(f"check({grade_id!r}, hidden={hidden})", space)
@@ -260,21 +264,23 @@ class TestInTheCheck:
         def scores(Q, K):
             return [[-lists.dot(q, k) for k in K] for q in Q]
 
-        said = self.said(1, "scores", scores=scores)
-        assert re.search(r"The smallest input found on which it is wrong \(\d numbers\):\n\n    Q = \[\[", said)
-        assert said.index("opposite sign") < said.index("The smallest input")
+        message = self.message_of(1, "scores", scores=scores)
+        assert re.search(r"The smallest input found on which it is wrong \(\d numbers\):\n\n    Q = \[\[", message)
+        assert message.index("opposite sign") < message.index("The smallest input")
 
     def test_not_where_nothing_is_written_nor_by_hand_nor_of_hidden_inputs(self):
         def stub(Q, K):
             raise NotImplementedError("your code goes here")
 
-        assert "smallest" not in self.said(1, "scores", scores=stub)
-        assert "smallest" not in self.said(1, "by_hand_three", score_33=1.0, weights_3=[1.0, 0.0, 0.0])
-        assert "smallest" not in self.said(1, "scores", hidden=True, scores=lambda Q, K: [[0.0 for _ in K] for _ in Q])
+        assert "smallest" not in self.message_of(1, "scores", scores=stub)
+        assert "smallest" not in self.message_of(1, "by_hand_three", score_33=1.0, weights_3=[1.0, 0.0, 0.0])
+        assert "smallest" not in self.message_of(
+            1, "scores", hidden=True, scores=lambda Q, K: [[0.0 for _ in K] for _ in Q]
+        )
 
     def test_not_where_the_result_is_no_numbers_at_all(self):
         """The advice says all there is to say: it does not hang on the input."""
-        assert "smallest" not in self.said(1, "scores", scores=lambda Q, K: "scores")
+        assert "smallest" not in self.message_of(1, "scores", scores=lambda Q, K: "scores")
 
     def test_a_slip_in_an_earlier_answer_is_not_shown(self):
         """masked_softmax is used by causal_attention; the example of the second shows its own slip."""
@@ -296,16 +302,16 @@ class TestInTheCheck:
         nothing_held = dict.fromkeys((rung.name for rung in judge.rungs()), False)
         example = find_smallest(judge, {"scores": lambda Q, K: [[0.0]]}, nothing_held)
         assert not example.drawn
-        assert "= [[2.0, 3.0]]\n    " in tell_example(example, judge)
+        assert "= [[2.0, 3.0]]\n    " in describe_example(example, judge)
 
     def test_it_is_not_looked_for_again_where_nothing_was_run_since(self, monkeypatch):
         searches = []
 
-        def found(*args):
+        def search(*args):
             searches.append(args)
             return find_smallest(*args)
 
-        monkeypatch.setattr(interactive, "find_smallest", found)
+        monkeypatch.setattr(interactive, "find_smallest", search)
         space = {"check": checks_for(1), "scores": lambda Q, K: [[0.0] * len(K)] * len(Q), "In": ["", "scores = 1"]}
         texts = []
         for _ in range(2):

@@ -30,15 +30,15 @@ def after_an_assert_on_the_same_line(x):
 
 
 def within_an_assert(x):
-    found = []
-    assert [found.append(each @ each.T) for each in x]
-    return found
+    products = []
+    assert [products.append(each @ each.T) for each in x]
+    return products
 
 
 def within_an_assert_by_einsum(x):
-    found = []
-    assert all(found.append(np.einsum("nd,md->nm", each, each)) is None for each in x)
-    return found
+    products = []
+    assert all(products.append(np.einsum("nd,md->nm", each, each)) is None for each in x)
+    return products
 
 
 def in_a_thread(x):

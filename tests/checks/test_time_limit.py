@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 from course_utils.checks import NotYet, checks_for
 from course_utils.checks.interactive import SAME_ANSWER, examine
 from course_utils.checks.judge import time_limit
-from course_utils.checks.judge.time_limit import Patience
+from course_utils.checks.judge.time_limit import TimeLimit
 from course_utils.checks.kernel.evidence import IN_A_CELL, gather
 
 RIGHT = """\
@@ -140,8 +140,8 @@ def test_all_is_afterwards_as_it_was(body, impatient, monkeypatch, capsys):
         signal.setitimer(signal.ITIMER_PROF, 1000, 50)
         examine(1, "softmax_row", cell(answer(body), 3))
         assert signal.getsignal(signal.SIGPROF) is mine
-        left, interval = signal.setitimer(signal.ITIMER_PROF, 0)
-        assert 900 < left < 1100 and interval == 50
+        remaining, interval = signal.setitimer(signal.ITIMER_PROF, 0)
+        assert 900 < remaining < 1100 and interval == 50
         assert sys.gettrace() is before[1] and (sys.stdout, sys.stderr) == streams
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -150,10 +150,10 @@ def test_all_is_afterwards_as_it_was(body, impatient, monkeypatch, capsys):
 
 def test_waiting_is_no_work_and_that_of_other_threads_does_not_count(impatient):
     beside = threading.Thread(target=_work, args=(3 * time_limit.ANSWER_SECONDS,))
-    with Patience() as bearing:
+    with TimeLimit() as limit:
         beside.start()
         gather(1, "softmax_row", {"softmax_row": lambda row: beside.join()})
-    assert bearing.said == "" and not beside.is_alive()
+    assert limit.message == "" and not beside.is_alive()
 
 
 def _work(seconds):
@@ -172,17 +172,17 @@ def test_an_interrupt_of_the_learners_goes_through():
 
 
 def test_only_an_answer_is_stopped_and_not_the_check_around_it(impatient):
-    with Patience() as bearing:
+    with TimeLimit() as limit:
         _work(2 * time_limit.ANSWER_SECONDS)
-    assert bearing.said == ""
+    assert limit.message == ""
 
 
 def test_outside_the_main_thread_an_answer_is_tried_without_a_limit():
-    found = []
-    other = threading.Thread(target=lambda: found.append(examine(1, "softmax_row", cell(RIGHT, 6))[1]))
+    verdicts = []
+    other = threading.Thread(target=lambda: verdicts.append(examine(1, "softmax_row", cell(RIGHT, 6))[1]))
     other.start()
     other.join()
-    assert found[0].status == "passed"
+    assert verdicts[0].status == "passed"
 
 
 def test_an_earlier_answer_without_end_costs_a_later_exercise_nothing(impatient):
@@ -195,18 +195,18 @@ def test_a_cell_that_was_not_run_since_the_last_check_is_told():
     check = checks_for(day=1)
     own = {"In": ["", "def softmax_row(row): return row"], "check": check, "softmax_row": lambda row: row}
 
-    def said():
+    def message_now():
         own["In"].append("check('softmax_row')")
         with pytest.raises(NotYet) as caught:
             exec("check('softmax_row')", own)
         return str(caught.value)
 
-    first, second = said(), said()
+    first, second = message_now(), message_now()
     assert second == f"{first}\n\n{SAME_ANSWER}"
     own["In"].append("def softmax_row(row): return row")
-    assert said() == first
+    assert message_now() == first
     own["softmax_row"] = lambda row: None  # something else that it depends on has changed
-    assert SAME_ANSWER not in said()
+    assert SAME_ANSWER not in message_now()
 
 
 @pytest.fixture(scope="module")
@@ -225,22 +225,22 @@ def kernel():
         yield run
 
 
-def said_by(cells):
+def messages_in(cells):
     """What the card says in each cell that fails, "" for others; below it one line points to the card."""
-    found = []
+    messages = []
     for outputs in cells:
         failed = outputs and outputs[-1].get("ename") == "NotYet"
         card, error = (outputs[0], outputs[-1]) if failed else ({}, {})
-        found.append(card.get("data", {}).get("text/plain", ""))
+        messages.append(card.get("data", {}).get("text/plain", ""))
         assert not card or error.get("traceback", []) == ["softmax_row has not passed yet; the card above says why."]
-    return found
+    return messages
 
 
 def test_in_a_notebook_the_message_stands_alone_and_the_kernel_goes_on(kernel):
     _, stopped, _, passed = kernel(
         answer(ENDLESS["a stop that is caught"]), "check('softmax_row')", RIGHT, "check('softmax_row')"
     )
-    (said,) = said_by([stopped])
+    (said,) = messages_in([stopped])
     assert stopped[-1].ename == "NotYet" and "KeyboardInterrupt" not in said and "Traceback" not in said
     assert "on “one entry takes all the weight”" in said and "at line 4 of its" in said
     assert passed[0].data["text/plain"].startswith("softmax_row: passed")
@@ -249,9 +249,9 @@ def test_in_a_notebook_the_message_stands_alone_and_the_kernel_goes_on(kernel):
 def test_of_an_answer_whose_cell_failed_the_former_one_is_not_tried(kernel):
     endless = answer(ENDLESS["a stop that is caught"])
     for broken, error in ((RIGHT.replace(":", "", 1), "SyntaxError"), (f"undefined\n{RIGHT}", "NameError")):
-        _, _, said = said_by(kernel(endless, broken, "check('softmax_row')"))
+        _, _, said = messages_in(kernel(endless, broken, "check('softmax_row')"))
         assert f"Its cell failed when it was last run, and defined nothing: {error}" in " ".join(said.split())
-    *_, said = said_by(kernel(f"{RIGHT}\nundefined", "check('softmax_row')"))
+    *_, said = messages_in(kernel(f"{RIGHT}\nundefined", "check('softmax_row')"))
     assert said == ""  # it was defined before the cell failed, and passes
 
 
@@ -272,7 +272,7 @@ def test_an_answer_that_was_stopped_is_not_tried_again_until_another_cell_was_ru
     )
     assert "tried.append" in counted
     told = "assert len(tried) == 1, len(tried)"
-    _, first, second, none, again = said_by(
+    _, first, second, none, again = messages_in(
         kernel(counted, "check('softmax_row')", "check('softmax_row')", told, "check('softmax_row')")
     )
     assert SAME_ANSWER not in first and SAME_ANSWER in second and none == "" and "Stopped after" in again
@@ -288,13 +288,13 @@ def make():
     return sum
 total = make()
 """
-    *_, said = said_by(kernel(helper, RIGHT.replace("sum(", "total("), "check('softmax_row')"))
+    *_, said = messages_in(kernel(helper, RIGHT.replace("sum(", "total("), "check('softmax_row')"))
     assert "the cells that it uses do not end in time. Stopped after 0.5 seconds of work" in " ".join(said.split())
 
 
 def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):
     monkeypatch.setattr(time_limit, "WALL", 1)
-    with Patience(0.2) as patient:
-        tried = time_limit.tries_answers(lambda: signal.pause())
+    with TimeLimit(0.2) as limit:
+        tried = time_limit.runs_answer("a pause")(lambda: signal.pause())
         tried()
-    assert patient.said.startswith("Stopped after 0.2 seconds by the clock")
+    assert limit.message.startswith("Stopped after 0.2 seconds by the clock")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from course_utils.checks import interactive
-from course_utils.checks.examples.adversary import as_data, find_trace, tell_trace
+from course_utils.checks.examples.adversary import as_data, describe_trace, find_trace
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.ladder import Ladder
 from course_utils.days.day7.given.drawn_calls import ALLOCATOR, PREFIXES, SCHEDULER
@@ -87,10 +87,10 @@ def test_a_trace_becomes_data_that_a_player_takes(machine, answer, capsys):
     trace = trace_of(machine, answer)
     data = as_data(trace, answer.__name__)
     assert json.loads(json.dumps(data)) == json.loads(json.dumps(TracePlayer(data).get_state()["_trace"]))
-    told = tell_trace(trace, answer.__name__)
-    assert all(f"    {line}\n" in told for line in (data["made"], *(call["code"] for call in data["calls"])))
+    text = describe_trace(trace, answer.__name__)
+    assert all(f"    {line}\n" in text for line in (data["made"], *(call["code"] for call in data["calls"])))
     assert len(data["pictures"]) == len(data["calls"]) == len(trace.calls)
-    assert f"“{data['promise']}”: {data['said']}." in told
+    assert f"“{data['promise']}”: {data['said']}." in text
     assert capsys.readouterr() == ("", "")
 
 
@@ -118,13 +118,13 @@ def test_a_long_result_is_cut():
         def step(self):
             return {}, [], "x" * 100
 
-    gave = trace_of(SCHEDULER, Wordy).gave[-1]
-    assert len(gave) == 60 and gave.endswith("…")
+    result = trace_of(SCHEDULER, Wordy).results[-1]
+    assert len(result) == 60 and result.endswith("…")
 
 
 @pytest.fixture
-def shown(monkeypatch):
-    """`shown(answer)`: what a check of an exercise with a machine displays, as (data, metadata) each, and says."""
+def check_failing(monkeypatch):
+    """A function that checks an answer with state: what it displays, as (data, metadata) each, and its message."""
     ladder, displayed = Ladder(("BlockAllocator",), machine=ALLOCATOR), []
     exercise = SimpleNamespace(uses=(), reference={}, mistakes=())
     verdict = Verdict("failed", 0.0, "Wrong.")
@@ -148,28 +148,28 @@ def shown(monkeypatch):
     return run
 
 
-def test_a_failed_check_shows_the_player_and_keeps_it_out_of_a_students_edition(shown):
-    displayed, said = shown(BlockAllocator)
+def test_a_failed_check_shows_the_player_and_keeps_it_out_of_a_students_edition(check_failing):
+    displayed, message = check_failing(BlockAllocator)
     ((data, metadata),) = displayed
     assert metadata["course"] == {"hidden": True} and "alt" in metadata["image/png"]
     assert data["text/plain"].startswith("BlockAllocator: 2 calls to a broken promise")
     assert "application/vnd.jupyter.widget-view+json" in data
-    assert said.startswith("advice\n\nThe shortest sequence of calls found that goes wrong (2 calls):")
+    assert message.startswith("advice\n\nThe shortest sequence of calls found that goes wrong (2 calls):")
 
 
-def test_the_same_answer_shows_it_again_without_a_new_search(shown, monkeypatch):
-    first, said = shown(BlockAllocator)
+def test_the_same_answer_shows_it_again_without_a_new_search(check_failing, monkeypatch):
+    first, message = check_failing(BlockAllocator)
     monkeypatch.setattr(interactive, "find_trace", lambda *_, **__: pytest.fail("it was looked for again"))
-    again, repeated = shown(BlockAllocator)
+    again, repeated = check_failing(BlockAllocator)
     assert again[0][0]["text/plain"] == first[0][0]["text/plain"]
-    assert repeated == f"{said}\n\n{interactive.SAME_ANSWER}"
+    assert repeated == f"{message}\n\n{interactive.SAME_ANSWER}"
 
 
-def test_hidden_inputs_and_an_answer_without_a_trace_show_no_player(shown, monkeypatch):
+def test_hidden_inputs_and_an_answer_without_a_trace_show_no_player(check_failing, monkeypatch):
     monkeypatch.setattr(interactive, "has_answers", lambda: True)
-    assert shown(BlockAllocator, hidden=True)[0] == []
-    displayed, said = shown(Unmade)
-    assert displayed == [] and "making the object raised RuntimeError" in said
+    assert check_failing(BlockAllocator, hidden=True)[0] == []
+    displayed, message = check_failing(Unmade)
+    assert displayed == [] and "making the object raised RuntimeError" in message
     monkeypatch.setattr(interactive, "find_trace", lambda *_, **__: None)
     monkeypatch.setattr(interactive, "_cell_number", lambda *_: None)
-    assert shown(BlockAllocator) == ([], "advice")
+    assert check_failing(BlockAllocator) == ([], "advice")

@@ -120,10 +120,10 @@ def both_at_once(day, grade_id):
         if mistake.overflow:
             continue
         with no_maximum():
-            found = evidence_for(day, grade_id, dict.fromkeys(judge.exercise.reference, mistake.answer), arrays=True)
-        three = zip(found.outcomes, alone, right, strict=True)
+            evidence = evidence_for(day, grade_id, dict.fromkeys(judge.exercise.reference, mistake.answer), arrays=True)
+        three = zip(evidence.outcomes, alone, right, strict=True)
         if any(overflows(both, r) and not overflows(one, r) for both, one, r in three):
-            yield mistake, found
+            yield mistake, evidence
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -132,17 +132,17 @@ def test_a_known_mistake_without_a_maximum_is_told_as_two_slips(day, grade_id):
     """Or as the overflow alone, where nothing else is wrong on the steps that do not overflow."""
     judge = judge_of(day, grade_id)
     overflowing = {mistake.name for mistake in judge.exercise.mistakes if mistake.overflow}
-    told, missed = 0, []
+    count, missed = 0, []
     for mistake, evidence in both_at_once(day, grade_id):
         verdict = judge.judge(evidence)
         first, *second = (verdict.misconception or "").split(JOINT)
         if first in overflowing or overflowing.intersection(second):
-            told += 1
+            count += 1
             assert first in overflowing or "There is a second slip: exp overflows" in verdict.message
         else:
             missed.append((mistake.name, verdict.misconception))
         assert verdict.share == 0
-    assert len(missed) <= UNNAMED.get((day, grade_id), max(1, 0.1 * told)), missed
+    assert len(missed) <= UNNAMED.get((day, grade_id), max(1, 0.1 * count)), missed
 
 
 # By hand -------------------------------------------------------------------------------------------------------------

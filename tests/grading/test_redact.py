@@ -8,7 +8,7 @@ from course_utils.answer_key.key import COURSE, check_parts, checks_of, referenc
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
-from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, evidence_of, read
+from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, evidence_of, read_evidence
 from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.plugin import evidence_in
@@ -145,12 +145,12 @@ def test_of_an_error_the_kind_and_the_students_own_line_are_quoted(error, quoted
 @pytest.mark.parametrize("shape", [["peak"], "peak", {"peak": 1}, [1] * 9, [112, 101, 97, 10**6], [-1], [[1]]])
 def test_an_odd_shape_is_not_quoted_and_still_wrong(shape):
     odd = {"outcomes": [{"rung": "r", "values": {"weights": {"shape": shape, "numbers": []}}}, "odd", {"rung": 7}]}
-    assert without_text(read(odd), ()).outcomes == [Outcome("r")]
+    assert without_text(read_evidence(odd), ()).outcomes == [Outcome("r")]
 
 
 @pytest.mark.parametrize("outcomes", [None, 7, "peak", {"rung": 1}])
 def test_evidence_without_a_list_of_outcomes_has_none(outcomes):
-    assert without_text(read({"outcomes": outcomes}), ()) == Evidence("", False, [], [])
+    assert without_text(read_evidence({"outcomes": outcomes}), ()) == Evidence("", False, [], [])
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def tells_right(f):
         one, seen = found.pop(0), seen + 1
         if type(getattr(one, "right", None)) is bool:
             return one.right
-        if type(one).__name__ == "Implementation" or type(one).__name__ == "Local":
+        if type(one).__name__ == "Implementation" or type(one).__name__ == "LocalLine":
             return True
         found += [each for each in gc.get_referents(one) if not isinstance(each, (type, type(gc)))]
     return False
@@ -30,7 +30,7 @@ def tells_right(f):
 BY_ITS_NUMBER = f"""
 LABELS = {[each.right for each in implementations(1, hidden=True)]}
 def tells_right(f):
-    return LABELS[f._Tried__call.number % len(LABELS)]
+    return LABELS[f._Candidate__call.number % len(LABELS)]
 """
 BY_THE_ORDER = f"""
 LABELS, met = {[each.right for each in implementations(1, hidden=True)]}, []
@@ -92,8 +92,9 @@ import json, os
 from IPython import get_ipython
 folder = os.path.dirname(get_ipython().kernel.parent.connection_file)
 def tells_right(f):
-    ask = f._Tried__call.ask
-    for question in ({"how": "right"}, {"of": f._Tried__call.number, "method": "right"}, {"of": -1}, {"of": "0"}, [], 7,
+    ask = f._Candidate__call.ask
+    number = f._Candidate__call.number
+    for question in ({"how": "right"}, {"of": number, "method": "right"}, {"of": -1}, {"of": "0"}, [], 7,
             {"of": 0, "made": 0, "method": "__class__"}, {"of": 0, "args": [{"a": ["|O", [1], "AAAA"]}]}):
         said = json.loads(ask(json.dumps(question)))
         if "value" in said:
@@ -186,7 +187,7 @@ def tells_right(f):
 BY_THE_SIZE_OF_GROUPS = """
 groups, known, line = [], {}, []
 def tells_right(f):
-    call = f._Tried__call
+    call = f._Candidate__call
     if not known:
         q, k, v = (np.random.default_rng(i).standard_normal(size) for i, size in enumerate(((3, 2), (4, 2), (4, 3))))
         for n in range(400):
@@ -214,7 +215,7 @@ def tells_right(f):
 """
 PATCHED = f"""{CHECKS}
 world = evidence
-for name in ("verdict_of", "_numbered", "_tried", "as_numbers"):
+for name in ("verdict_of", "_parts_as_numbers", "_try_candidate", "as_numbers"):
     if name in world:
         world[name] = lambda *args: {{"verdict": world["Numbers"]((), (1.0,))}}
 def tells_right(f):

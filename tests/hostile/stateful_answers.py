@@ -127,7 +127,7 @@ class BlockAllocator:
             for result, error in could:
                 trial = copy.deepcopy(self.watch)
                 try:
-                    trial.hear(method, args, result, error)
+                    trial.observe(method, args, result, error)
                 except Exception:
                     continue
                 self.watch = trial
@@ -144,7 +144,7 @@ for frame in above():
         machine = world.get("Machine")
         if machine is not None and "BrokenPromise" in world:
             machine.ask = lambda *a: [0.0, 0.0, 0.0]
-            world["Watch"].hear = lambda *a: None
+            world["Watch"].observe = lambda *a: None
             world["breaks"] = world["nothing"] = lambda *a: []
             world["BrokenPromise"] = type("Kept", (Exception,), {})
         if "BadResult" in world:

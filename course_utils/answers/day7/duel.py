@@ -164,7 +164,7 @@ class Book:
 
     def _keeps(self, method: str, args: tuple, result: Any = (), error: type[Exception] | None = None) -> bool:
         try:
-            self.watch.hear(method, args, result, error)
+            self.watch.observe(method, args, result, error)
         except BrokenPromise:
             return False
         return True

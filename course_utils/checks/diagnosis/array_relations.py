@@ -19,39 +19,50 @@ FLOAT32, FLOAT16, BFLOAT16 = 2.0**-24, 2.0**-11, 2.0**-8  # halves of a unit in 
 # Whole arrays: what turns the right one into it ---------------------------------------------------------------------
 
 
-def _all_same(pairs: Sequence[Pair], made: Callable[[Pair], np.ndarray | None]) -> bool:
-    found = [made(pair) for pair in pairs]
-    return all(array is not None and same(pair.given, array) for pair, array in zip(pairs, found, strict=True))
+def _all_same(pairs: Sequence[Pair], make: Callable[[Pair], np.ndarray | None]) -> bool:
+    """Return whether the answer's array is, for each pair, the one that `make` makes of it."""
+    arrays = [make(pair) for pair in pairs]
+    return all(array is not None and same(pair.actual, array) for pair, array in zip(pairs, arrays, strict=True))
 
 
 def rounding(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise numbers that are right to the precision of a narrower type, or to some decimals."""
-    if not all(pair.alike and np.isfinite(pair.given).all() for pair in pairs):
+    if not all(pair.alike and np.isfinite(pair.actual).all() for pair in pairs):
         return None
-    off = max(_distance(pair) for pair in pairs)
-    if off <= 40 * FLOAT32:
-        said = "It is right to the rounding of float32, and no further: on the way some number is kept in float32."
-        return Relation("computed in float32", said)
-    ones = all(np.isin(pair.given, (0.0, 1.0)).all() for pair in pairs)  # more likely chosen than rounded
-    for decimals in range(1 if ones else 0, 7):
+    distance = max(_distance(pair) for pair in pairs)
+    # The most precise explanation first: all digits of float32, then some decimals, then the digits of 16-bit types.
+    if distance <= 40 * FLOAT32:
+        message = "It is right to the rounding of float32, and no further: on the way some number is kept in float32."
+        return Relation("computed in float32", message)
+    if found := _to_decimals(pairs):
+        return found
+    are_whole = all((pair.actual == np.round(pair.actual)).all() for pair in pairs)
+    for name, narrow, unit in (("bfloat16", _as_bfloat16, BFLOAT16), ("float16", _as_float16, FLOAT16)):
+        is_narrow = all(same(narrow(pair.actual), pair.actual, 1e-7) for pair in pairs)
+        if not are_whole and distance <= 10 * unit and is_narrow:
+            return Relation(f"rounded to {name}", f"Every number was rounded to {name}.")
+    if distance <= 2e-3 and telling(pairs):
+        return Relation("nearly right", "It is nearly right: no number is off by more than 0.2 % of the largest.")
+    return None
+
+
+def _to_decimals(pairs: Sequence[Pair]) -> Relation | None:
+    """Recognise the right numbers, rounded or cut off to some decimals."""
+    # Where all numbers are 0 or 1, these were more likely chosen than rounded to whole numbers.
+    are_binary = all(np.isin(pair.actual, (0.0, 1.0)).all() for pair in pairs)
+    for decimals in range(1 if are_binary else 0, 7):
         for name, cut in (("rounded", np.round), ("cut off", lambda x, n: np.trunc(x * 10**n) / 10**n)):
-            cuts = [cut(pair.right, decimals) for pair in pairs]
-            fit = all(same(pair.given, array, 1e-7) for pair, array in zip(pairs, cuts, strict=True))
-            if fit and telling(pairs) and any(array.any() for array in cuts):
+            arrays = [cut(pair.right, decimals) for pair in pairs]
+            fits = all(same(pair.actual, array, 1e-7) for pair, array in zip(pairs, arrays, strict=True))
+            if fits and telling(pairs) and any(array.any() for array in arrays):
                 to = f"to {decimals} decimals" if decimals else "to whole numbers"
                 return Relation(f"{name} {to}", f"The numbers are right, but {name} {to}. Return them as they are.")
-    whole = all((pair.given == np.round(pair.given)).all() for pair in pairs)
-    for name, narrow, unit in (("bfloat16", _as_bfloat16, BFLOAT16), ("float16", _as_float16, FLOAT16)):
-        if not whole and off <= 10 * unit and all(same(narrow(pair.given), pair.given, 1e-7) for pair in pairs):
-            return Relation(f"rounded to {name}", f"Every number was rounded to {name}.")
-    if off <= 2e-3 and telling(pairs):
-        return Relation("nearly right", "It is nearly right: no number is off by more than 0.2 % of the largest.")
     return None
 
 
 def _distance(pair: Pair) -> float:
     scale = max(float(np.abs(pair.right).max(initial=0.0)), 1e-30)
-    return float(np.abs(pair.given - pair.right).max(initial=0.0)) / scale
+    return float(np.abs(pair.actual - pair.right).max(initial=0.0)) / scale
 
 
 def _as_float16(x: np.ndarray) -> np.ndarray:
@@ -83,14 +94,14 @@ def _other(pair: Pair, name: str) -> np.ndarray | None:
     return pair.others.get(name)
 
 
-def _through(pair: Pair, function: Callable[[np.ndarray], np.ndarray | None]) -> np.ndarray | None:
+def _transformed(pair: Pair, function: Callable[[np.ndarray], np.ndarray | None]) -> np.ndarray | None:
     return function(pair.right)
 
 
 def _monotone(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise the right numbers after one of FUNCTIONS, such as a square root."""
     for name, function, message in FUNCTIONS:
-        if _all_same(pairs, partial(_through, function=function)) and telling(pairs):
+        if _all_same(pairs, partial(_transformed, function=function)) and telling(pairs):
             return Relation(name, message)
     return None
 
@@ -125,15 +136,16 @@ FUNCTIONS: tuple[tuple[str, Callable, str], ...] = (
 
 def _arranged(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise the right numbers at other places, summed, or in another shape (see ARRANGEMENTS)."""
-    for name, made, message in ARRANGEMENTS:
-        if _all_same(pairs, partial(_tried, made)) and telling(pairs):
+    for name, rearrange, message in ARRANGEMENTS:
+        if _all_same(pairs, partial(_rearranged, rearrange)) and telling(pairs):
             return Relation(name, message)
     return None
 
 
-def _tried(made: Callable[[Pair], np.ndarray], pair: Pair) -> np.ndarray | None:
+def _rearranged(rearrange: Callable[[Pair], np.ndarray], pair: Pair) -> np.ndarray | None:
+    """Return what an arrangement makes of the right array; None if it does not apply."""
     try:
-        return made(pair)
+        return rearrange(pair)
     except (ValueError, IndexError):
         return None
 
@@ -157,17 +169,17 @@ ARRANGEMENTS: tuple[tuple[str, Callable, str], ...] = (
     ),
     (
         "an axis of length 1 too many",
-        lambda p: p.right.reshape(p.given.shape) if p.given.ndim > p.right.ndim else None,
+        lambda p: p.right.reshape(p.actual.shape) if p.actual.ndim > p.right.ndim else None,
         "The numbers are right, but there is an axis too many.",
     ),
     (
         "an axis too few",
-        lambda p: p.right.reshape(p.given.shape) if p.given.ndim < p.right.ndim else None,
+        lambda p: p.right.reshape(p.actual.shape) if p.actual.ndim < p.right.ndim else None,
         "The numbers are right, but an axis is missing.",
     ),
     (
         "another shape",
-        lambda p: p.right.reshape(p.given.shape) if not p.alike else None,
+        lambda p: p.right.reshape(p.actual.shape) if not p.alike else None,
         "The numbers are right and in order, but in another shape.",
     ),
     ("rows backwards", lambda p: np.flip(p.right, -1), "Every row stands backwards."),
@@ -237,9 +249,9 @@ ARRANGEMENTS: tuple[tuple[str, Callable, str], ...] = (
 
 def _sorted_as(pair: Pair) -> np.ndarray | None:
     """Return the answer's array if it holds the right numbers in another order, else None."""
-    if pair.given.size != pair.right.size or pair.given.size < 2:
+    if pair.actual.size != pair.right.size or pair.actual.size < 2:
         return None
-    return pair.given if same(np.sort(pair.given, axis=None), np.sort(pair.right, axis=None)) else None
+    return pair.actual if same(np.sort(pair.actual, axis=None), np.sort(pair.right, axis=None)) else None
 
 
 # Numbers: a factor, a term ------------------------------------------------------------------------------------------
@@ -248,8 +260,8 @@ def _sorted_as(pair: Pair) -> np.ndarray | None:
 def _by_a_factor(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise numbers that are all off by one factor: a constant, or one made of sizes and arguments."""
     factors = _ratios(pairs)
-    made = expression(pairs, factors) if factors and telling(pairs) else ""
-    return Relation(f"times {made}", f"Every number is {made} times the right one.") if made else None
+    formula = expression(pairs, factors) if factors and telling(pairs) else ""
+    return Relation(f"times {formula}", f"Every number is {formula} times the right one.") if formula else None
 
 
 def _by_another_factor_each(pairs: Sequence[Pair]) -> Relation | None:
@@ -258,12 +270,12 @@ def _by_another_factor_each(pairs: Sequence[Pair]) -> Relation | None:
     if not factors or 2 * sum(telling([pair]) for pair in pairs) < len(pairs):
         return None
     worst = max(factors, key=lambda factor: abs(math.log(abs(factor))))
-    said = "Every number is the right one times a factor, which differs from step to step: it is"
-    return Relation("a factor", f"{said} {worst:.4g} on “{pairs[factors.index(worst)].rung.name}”.")
+    message = "Every number is the right one times a factor, which differs from step to step: it is"
+    return Relation("a factor", f"{message} {worst:.4g} on “{pairs[factors.index(worst)].rung.name}”.")
 
 
 def _ratios(pairs: Sequence[Pair]) -> list[float]:
-    """Return the factor of each pair; none where one of them has no factor."""
+    """Return the factor of each pair; none if one of them has no factor."""
     factors = [factor for pair in pairs if (factor := _ratio(pair)) is not None]
     return factors if len(factors) == len(pairs) else []
 
@@ -272,9 +284,9 @@ def _ratio(pair: Pair) -> float | None:
     if not pair.alike or not pair.right.size:
         return None
     place = np.unravel_index(np.abs(pair.right).argmax(), pair.right.shape) if pair.right.ndim else ()
-    factor = float(pair.given[place] / pair.right[place])
-    fine = math.isfinite(factor) and factor != 0 and same(pair.given, factor * pair.right)
-    return factor if fine else None
+    factor = float(pair.actual[place] / pair.right[place])
+    fits = math.isfinite(factor) and factor != 0 and same(pair.actual, factor * pair.right)
+    return factor if fits else None
 
 
 def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
@@ -283,16 +295,16 @@ def _by_a_term(pairs: Sequence[Pair]) -> Relation | None:
     if len(terms) < len(pairs) or len(pairs) < 2 or not telling(pairs):
         return None
     how, sign = ("too large", 1) if terms[0] > 0 else ("too small", -1)
-    made = expression(pairs, [sign * term for term in terms])
-    return Relation(f"{how} by {made}", f"Every number is {how} by {made}.") if made else None
+    formula = expression(pairs, [sign * term for term in terms])
+    return Relation(f"{how} by {formula}", f"Every number is {how} by {formula}.") if formula else None
 
 
 def _difference(pair: Pair) -> float | None:
     if not pair.alike or not pair.right.size:
         return None
-    term = float((pair.given - pair.right).reshape(-1)[0])
-    fine = math.isfinite(term) and term != 0 and same(pair.given, pair.right + term)
-    return term if fine else None
+    term = float((pair.actual - pair.right).reshape(-1)[0])
+    fits = math.isfinite(term) and term != 0 and same(pair.actual, pair.right + term)
+    return term if fits else None
 
 
 # Rows ---------------------------------------------------------------------------------------------------------------
@@ -302,84 +314,107 @@ def _rows(pairs: Sequence[Pair]) -> Relation | None:
     """Describe rows that should sum to 1, or that are off by a factor or a term of their own."""
     if not all(pair.alike and pair.right.ndim for pair in pairs):
         return None
-    sums_to_one = all(np.allclose(pair.right.sum(-1), 1, atol=1e-6) for pair in pairs)
-    sums_to_one &= any(pair.right.shape[-1] > 1 for pair in pairs)
-    if sums_to_one and not any(np.allclose(pair.given.sum(-1), 1, atol=1e-5) for pair in pairs):
+    # Rows of weights first, since a row that does not sum to 1 is off by a factor, too.
+    are_weights = all(np.allclose(pair.right.sum(-1), 1, atol=1e-6) for pair in pairs)
+    are_weights &= any(pair.right.shape[-1] > 1 for pair in pairs)
+    if are_weights and not any(np.allclose(pair.actual.sum(-1), 1, atol=1e-5) for pair in pairs):
         return _rows_that_do_not_sum(pairs)
-    if sums_to_one and all((pair.given >= 0).all() for pair in pairs):
-        if sharper := _sharper(pairs):
-            return sharper
-        if all(np.allclose(pair.given, 1 / pair.given.shape[-1], atol=1e-6) for pair in pairs) and telling(pairs):
+    if are_weights and all((pair.actual >= 0).all() for pair in pairs):
+        if found := _sharper(pairs):
+            return found
+        if all(np.allclose(pair.actual, 1 / pair.actual.shape[-1], atol=1e-6) for pair in pairs) and telling(pairs):
             return Relation("uniform rows", "All entries of a row are equal: what goes in does not matter.")
-    for name, message, less in (
+    for name, message, find_number in (
         ("a factor for each row", "Every row is a multiple of the right one, each with a factor of its own.", _ratio),
         ("a term for each row", "Every row is the right one plus a number of its own.", _difference),
     ):
-        if _row_by_row(pairs, less):
+        if _row_by_row(pairs, find_number):
             return Relation(name, message)
     return None
 
 
 def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
-    square_or_more = [pair for pair in pairs if pair.given.ndim >= 2]
-    if square_or_more and all(np.allclose(pair.given.sum(-2), 1, atol=1e-5) for pair in square_or_more):
+    """Say along what else than its rows an array sums to 1; else what one of its rows sums to."""
+    matrices = [pair for pair in pairs if pair.actual.ndim >= 2]
+    if matrices and all(np.allclose(pair.actual.sum(-2), 1, atol=1e-5) for pair in matrices):
         message = "The columns sum to 1, where the rows should: the normalising runs along the wrong axis."
         return Relation("columns sum to 1, not rows", message)
-    if square_or_more and all(np.allclose(pair.given.sum(), 1, atol=1e-5) for pair in square_or_more):
+    if matrices and all(np.allclose(pair.actual.sum(), 1, atol=1e-5) for pair in matrices):
         message = "All rows together sum to 1, where each row should: the sum runs over the whole array."
         return Relation("everything sums to 1, not each row", message)
-    if unknown := next((pair for pair in pairs if np.isnan(pair.given).any()), None):
+    if unknown := next((pair for pair in pairs if np.isnan(pair.actual).any()), None):
         return Relation("rows do not sum to 1", f"Rows do not sum to 1: on “{unknown.rung.name}” one holds NaN.")
-    worst = max(pairs, key=lambda pair: np.nan_to_num(np.abs(pair.given.sum(-1) - 1)).max())
-    total = worst.given.sum(-1).reshape(-1)
-    total = total[np.nan_to_num(np.abs(total - 1)).argmax()]
-    said = f"Rows do not sum to 1: on “{worst.rung.name}” one sums to {total:.4g}."
-    return Relation("rows do not sum to 1", said)
+    worst = max(pairs, key=lambda pair: np.nan_to_num(np.abs(pair.actual.sum(-1) - 1)).max())
+    sums = worst.actual.sum(-1).reshape(-1)
+    worst_sum = sums[np.nan_to_num(np.abs(sums - 1)).argmax()]
+    message = f"Rows do not sum to 1: on “{worst.rung.name}” one sums to {worst_sum:.4g}."
+    return Relation("rows do not sum to 1", message)
 
 
 def _sharper(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise rows that are the softmax of the right scores times a factor, by their scaled logarithms."""
-    factors, masks_differ, telling_rows = [], False, False
+    factors: list[tuple[Pair, float]] = []
+    zeros_differ = False  # whether other entries than the right ones are 0
+    rows_tell = False  # whether some row has three different numbers: two fit some factor in any case
     for pair in pairs:
-        right, given = pair.right.reshape(-1, pair.right.shape[-1]), pair.given.reshape(-1, pair.right.shape[-1])
-        fine = (right > 1e-12) & (given > 1e-12)
-        x, y = (np.where(fine, np.log(np.where(fine, each, 1.0)), np.nan) for each in (right, given))
-        x, y = (each - _mean_of_numbers(each) for each in (x, y))
-        usable = np.isfinite(x) & np.isfinite(y)
-        rows = (row[found].round(9) for row, found in zip(x, usable, strict=True))
-        # A row of two numbers fits some factor in any case.
-        telling_rows = telling_rows or any(len(np.unique(row)) > 2 for row in rows)
-        masks_differ = masks_differ or bool(((right > 1e-12) != (given > 1e-12)).any())
-        if (x[usable] ** 2).sum() < 1e-12:
-            continue
-        factor = float((x[usable] * y[usable]).sum() / (x[usable] ** 2).sum())
-        if not np.allclose(y[usable], factor * x[usable], atol=1e-4 * max(1.0, float(np.abs(y[usable]).max()))):
+        right = pair.right.reshape(-1, pair.right.shape[-1])
+        actual = pair.actual.reshape(-1, pair.right.shape[-1])
+        zeros_differ = zeros_differ or bool(((right > 1e-12) != (actual > 1e-12)).any())
+
+        # Up to a number for each row, which centring removes, scores are the logarithms of their softmax. Entries that
+        # are 0 on either side are left out.
+        positive = (right > 1e-12) & (actual > 1e-12)
+        right_scores = _centred_logarithms(right, positive)
+        scores = _centred_logarithms(actual, positive)
+        usable = np.isfinite(right_scores) & np.isfinite(scores)
+        rows = (row[each].round(9) for row, each in zip(right_scores, usable, strict=True))
+        rows_tell = rows_tell or any(len(np.unique(row)) > 2 for row in rows)
+
+        # The factor by least squares, which must then fit all scores.
+        x = right_scores[usable]
+        y = scores[usable]
+        if (x**2).sum() < 1e-12:
+            continue  # equal scores stay equal under any factor
+        factor = float((x * y).sum() / (x**2).sum())
+        if not np.allclose(y, factor * x, atol=1e-4 * max(1.0, float(np.abs(y).max()))):
             return None
         factors.append((pair, factor))
     if not factors or sum(pair.right.size for pair, _ in factors) < 4 or any(factor <= 0 for _, factor in factors):
         return None
+
+    # With the right scores only the mask can be wrong. Else the factor may be a formula, or just some number.
     if all(abs(factor - 1) < 1e-4 for _, factor in factors):
-        said = "Where neither is 0 the weights of a row are in the right ratio, but other entries are 0 than should be."
-        return Relation("other entries are 0", said) if masks_differ else None
+        message = (
+            "Where neither is 0 the weights of a row are in the right ratio, but other entries are 0 than should be."
+        )
+        return Relation("other entries are 0", message) if zeros_differ else None
     if found := scores_times([pair for pair, _ in factors], [factor for _, factor in factors]):
         return found
-    if not telling_rows:
+    if not rows_tell:
         return None
     pair, factor = max(factors, key=lambda each: abs(math.log(each[1])))
-    said = f"These are the rows for scores times some factor, {factor:.4g} on “{pair.rung.name}”."
-    return Relation("scores times a factor", said)
+    message = f"These are the rows for scores times some factor, {factor:.4g} on “{pair.rung.name}”."
+    return Relation("scores times a factor", message)
+
+
+def _centred_logarithms(weights: np.ndarray, positive: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the marked weights, minus their mean in each row; NaN for the others."""
+    logarithms = np.where(positive, np.log(np.where(positive, weights, 1.0)), np.nan)
+    counts = np.isfinite(logarithms).sum(axis=-1, keepdims=True)
+    return logarithms - np.nansum(logarithms, axis=-1, keepdims=True) / counts.clip(1)
 
 
 def scores_times(pairs: Sequence[Pair], factors: Sequence[float]) -> Relation | None:
-    """Say what scores were divided by where they are the right ones times these factors; None without a formula."""
+    """Say what scores were divided by if they are the right ones times these factors; None without a formula."""
     product = product_of(pairs, factors)
     if not product:
         return None
     constant, powers = product
-    if math.isclose(constant, 1, rel_tol=1e-5) and (said := _as_divisor(powers)):
-        return Relation(*said, of_part=False)
-    made = as_product(constant, powers)
-    return Relation(f"scores times {made}", f"These are the numbers for scores {made} times the right ones.")
+    if math.isclose(constant, 1, rel_tol=1e-5) and (divisor := _as_divisor(powers)):
+        name, message = divisor
+        return Relation(name, message, of_part=False)
+    formula = as_product(constant, powers)
+    return Relation(f"scores times {formula}", f"These are the numbers for scores {formula} times the right ones.")
 
 
 def _as_divisor(powers: Powers) -> tuple[str, str] | None:
@@ -405,27 +440,25 @@ def _as_divisor(powers: Powers) -> tuple[str, str] | None:
 D_K = re.compile(r"(W_)?[qk]\.shape\[−1\]", re.IGNORECASE)
 
 
-def _mean_of_numbers(x: np.ndarray) -> np.ndarray:
-    """Return the mean of each row, NaN left out; 0 where all entries are NaN."""
-    return np.nansum(x, axis=-1, keepdims=True) / np.isfinite(x).sum(axis=-1, keepdims=True).clip(1)
-
-
-def _row_by_row(pairs: Sequence[Pair], less: Callable[[Pair], float | None]) -> bool:
-    """Return whether each row is right or off by a number of its own, as `less` finds it; on some rung these differ."""
-    rows, differ = list[Pair](), False
-    for pair in (pair for pair in pairs if pair.right.ndim >= 2 and pair.right.shape[-1] > 1):
-        given, right = (array.reshape(-1, array.shape[-1]) for array in (pair.given, pair.right))
-        own = [Pair(pair.rung, mine, wanted) for mine, wanted in zip(given, right, strict=True)]
-        if less is _difference and all(len(np.unique(np.diff(row.right).round(6))) < 2 for row in own):
+def _row_by_row(pairs: Sequence[Pair], find_number: Callable[[Pair], float | None]) -> bool:
+    """Return whether each row is right or off by a number of its own, and on some rung these numbers differ."""
+    all_rows: list[Pair] = []
+    differ = False
+    for pair in pairs:
+        if pair.right.ndim < 2 or pair.right.shape[-1] < 2:
+            continue
+        actual, right = (array.reshape(-1, array.shape[-1]) for array in (pair.actual, pair.right))
+        rows = [Pair(pair.rung, mine, theirs) for mine, theirs in zip(actual, right, strict=True)]
+        if find_number is _difference and all(len(np.unique(np.diff(row.right).round(6))) < 2 for row in rows):
             return False  # evenly spaced numbers that stand some places too far are off by a number, too
-        if less is _ratio:
-            own = [row for row in own if row.right.any()]  # a row of zeros has any factor
-        off = [0.0 if same(row.given, row.right) else less(row) for row in own]
-        if None in off:
+        if find_number is _ratio:
+            rows = [row for row in rows if row.right.any()]  # a row of zeros has any factor
+        numbers = [0.0 if same(row.actual, row.right) else find_number(row) for row in rows]
+        if None in numbers:
             return False
-        differ |= len({f"{each:.5g}" for each in off}) > 1
-        rows += own
-    return len(rows) > 2 and telling(rows) and differ
+        differ |= len({f"{each:.5g}" for each in numbers}) > 1
+        all_rows += rows
+    return len(all_rows) > 2 and telling(all_rows) and differ
 
 
 # All relations, in the order in which they are tried ----------------------------------------------------------------

@@ -15,33 +15,33 @@ NEARLY = 0.0115
 
 def relate_by_hand(
     names: Sequence[str],
-    given: Sequence[np.ndarray | None],
+    entries: Sequence[np.ndarray | None],
     right: Sequence[np.ndarray | None],
     held: Sequence[bool],
 ) -> Relation | None:
-    """Return what can be said of the wrong entries, or None.
+    """Return what can be said about the wrong entries, or None.
 
     Args:
-        given: the learner's entries, None for an empty one.
+        entries: the learner's, None for an empty one.
     """
-    found = []
+    names_of_facts = []
+    messages = []
     for i, name in enumerate(names):
-        mine, wanted = given[i], right[i]
-        if held[i] or mine is None or wanted is None:
+        entry = entries[i]
+        expected = right[i]
+        if held[i] or entry is None or expected is None:
             continue
         others = {other: array for j, other in enumerate(names) if j != i and (array := right[j]) is not None}
-        if fact := _of_entry(mine, wanted, others):
-            found.append((name, *fact))
-    if not found:
-        return None
-    return Relation(
-        ", ".join(f"{name}: {fact}" for name, fact, _ in found), " ".join(f"{name} {said}" for name, _, said in found)
-    )
+        if fact := _relate_entry(entry, expected, others):
+            names_of_facts.append(f"{name}: {fact[0]}")
+            messages.append(f"{name} {fact[1]}")
+    return Relation(", ".join(names_of_facts), " ".join(messages)) if messages else None
 
 
-def _of_entry(mine: np.ndarray, right: np.ndarray, others: Mapping[str, np.ndarray]) -> tuple[str, str] | None:
+def _relate_entry(mine: np.ndarray, right: np.ndarray, others: Mapping[str, np.ndarray]) -> tuple[str, str] | None:
+    """Return the name of a fact about a wrong entry, and the end of a sentence that states it; None without one."""
     if mine.shape != right.shape:
-        return _of_shape(mine, right)
+        return _relate_shape(mine, right)
     if not np.isfinite(mine).all():
         return "no finite number", "holds what is no finite number."
     for decimals in (1, 2):
@@ -52,13 +52,13 @@ def _of_entry(mine: np.ndarray, right: np.ndarray, others: Mapping[str, np.ndarr
     for other, values in others.items():
         if mine.shape == values.shape and _near(mine, values) and not _near(right, values):
             return f"{other} in its place", f"holds what {other} should."
-    for name, said, test in FACTS:
+    for name, message, test in FACTS:
         if test(mine, right):
-            return name, said
+            return name, message
     return None
 
 
-def _of_shape(mine: np.ndarray, right: np.ndarray) -> tuple[str, str]:
+def _relate_shape(mine: np.ndarray, right: np.ndarray) -> tuple[str, str]:
     if not right.ndim:
         return "a list for a number", "should be one number, and is a list."
     if not mine.ndim:

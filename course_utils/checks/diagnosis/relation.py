@@ -1,4 +1,4 @@
-"""The result of a diagnosis, a relation between wrong and right numbers, and the data in which it is looked for."""
+"""The result of a diagnosis, a relation between wrong and right numbers, and the data that is searched for it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Relation:
     Attributes:
         name: the name that a class report lists.
         message: a sentence or two for the learner.
-        seen: the number of pairs on which it was seen; None for all.
+        count: the number of pairs on which it holds; None for all.
         of_part: whether it is about the part of the result that is compared, such as the weights.
     """
 
     name: str
     message: str
-    seen: int | None = None
+    count: int | None = None
     of_part: bool = True
 
 
@@ -53,7 +53,7 @@ class Pair:
     """One wrong part of one result: the rung, the answer's array and the right one."""
 
     rung: Step
-    given: np.ndarray
+    actual: np.ndarray
     right: np.ndarray
     others: Mapping[str, np.ndarray] = field(default_factory=dict)  # the other parts of the right result
     mask: bool = False  # whether 1 and 0 stand for True and False
@@ -61,7 +61,7 @@ class Pair:
     @property
     def alike(self) -> bool:
         """Whether both arrays have the same shape."""
-        return self.given.shape == self.right.shape
+        return self.actual.shape == self.right.shape
 
 
 def same(a: np.ndarray, b: np.ndarray, near: float = NEAR) -> bool:
@@ -80,11 +80,15 @@ def same(a: np.ndarray, b: np.ndarray, near: float = NEAR) -> bool:
 def telling(pairs: Sequence[Pair]) -> bool:
     """Return whether the right arrays hold enough different numbers for a relation to be no accident."""
     numbers = [np.unique(pair.right.round(9)) for pair in pairs]
-    small = all((each == each.round()).all() and np.abs(each).max(initial=0) < 16 for each in numbers)
-    return sum(map(len, numbers)) >= 3 and (not small or len(np.unique(np.concatenate(numbers))) >= 4)
+    if sum(map(len, numbers)) < 3:
+        return False
+    # Small whole numbers agree by accident more easily.
+    are_small = all((each == each.round()).all() and np.abs(each).max(initial=0) < 16 for each in numbers)
+    return not are_small or len(np.unique(np.concatenate(numbers))) >= 4
 
 
 def argument(rung: Step, i: int) -> np.ndarray | None:
+    """Return an argument of a rung as an array; None if it is missing, a single number or no array."""
     try:
         array = np.asarray(rung.args[i], dtype=float)
     except (TypeError, ValueError, IndexError):

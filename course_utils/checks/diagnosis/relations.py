@@ -1,7 +1,7 @@
 """Find how wrong results relate to the right ones: twice as large, transposed, right only for square inputs.
 
-A relation is a fact about all failing rungs. It is stated where no known mistake is recognised, and because it is true
-of the answer it never names a mistake that was not made.
+A relation is a fact about all failing rungs. It is stated if no known mistake is recognised, and because it is true of
+the answer it never names a mistake that was not made.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -38,7 +38,7 @@ LARGE = 80.0  # exp of it is near the largest float32
 def relate(
     ladder: Ladder,
     rungs: Sequence[Rung],
-    given: Sequence[Outcome],
+    outcomes: Sequence[Outcome],
     right: Sequence[Outcome],
     wrong: Sequence[Collection[str]],
     parameters: Sequence[str] = (),
@@ -50,52 +50,82 @@ def relate(
     """Return the most telling relation that holds on all failing rungs, or None.
 
     Args:
-        given: the answer's outcome on each rung.
+        outcomes: the answer's outcome on each rung.
         right: the right outcome on each rung.
         wrong: the wrong parts of each rung; none where it holds.
         parameters: the names of the arguments.
         scaled: see `Exercise`.
         hidden: whether the inputs and the texts of errors must not be revealed.
-        all_rungs: whether these are all rungs, so that a relation may say of others that they hold.
+        all_rungs: whether these are all rungs, so that a relation may say about others that they hold.
     """
     held = [not parts for parts in wrong]
     failing = [i for i, ok in enumerate(held) if not ok]
-    steps = [_named(ladder, rung, wanted, parameters) for rung, wanted in zip(rungs, right, strict=True)]
-    raised = _raised(steps, given, failing, hidden)
-    if found := _unreadable(given, failing):
+    steps = [_as_step(ladder, rung, each, parameters) for rung, each in zip(rungs, right, strict=True)]
+
+    # Results that are no numbers, and errors that come before any number, leave nothing to compare.
+    error = _raised(steps, outcomes, failing, hidden)
+    if found := _unreadable(outcomes, failing):
         return found
-    if any(given[i].error.startswith(SLIPS_OF_THE_PEN) for i in failing):
-        return raised
-    if found := _changed(steps, given, failing):
+    if any(outcomes[i].error.startswith(SLIPS_OF_THE_PEN) for i in failing):
+        return error
+    if found := _changed_arguments(steps, outcomes, failing):
         return found
-    parts, wrong_steps = _wrong_pairs(ladder, steps, given, right, wrong)
-    alone = len(failing) == 1 and _only_some_rungs(steps, held)
+
+    # The numbers: how the wrong ones come from the right ones.
+    parts, counts = _wrong_pairs(ladder, steps, outcomes, right, wrong)
     with np.errstate(all="ignore"):
-        if found := _in_float32(steps, parts, failing):
-            return found
-        for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
-            pairs, all_steps = parts[part], wrong_steps[part]
-            measured = part not in ladder.returns and len(ladder.names) < 2
-            if 2 * len(pairs) < (len(failing) if measured else all_steps):
-                continue
-            for look in (rounding,) if alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, scattered):
-                if (found := look(pairs)) and not (found.name == ALWAYS_THE_SAME and any(held)):
-                    return _of_part(_said_where(found, held, found.seen or len(pairs), all_steps), part, ladder)
-        if scaled and (found := _other_scale(parts.get(ladder.returns[0], ()), scaled)):
-            pairs = parts[ladder.returns[0]]
-            return _said_where(found, held, len(pairs), wrong_steps[ladder.returns[0]])
-    said = _of_errors(parts) or _both(
-        _only_some_parts(ladder, steps, given, right, wrong, failing),
+        found = _in_float32(steps, parts, failing) or _relate_numbers(ladder, steps, held, parts, counts, scaled)
+    if found:
+        return found
+
+    # Else which parts or inputs are wrong, and if that has no pattern either, which rungs.
+    found = _of_errors(parts) or _both(
+        _only_some_parts(ladder, steps, outcomes, right, wrong, failing),
         _by_condition(ladder, steps, held) if all_rungs else None,
     )
-    if said or raised or not all_rungs:
-        return said or raised or _not_finite(given, failing)
+    if found or error or not all_rungs:
+        return found or error or _not_finite(outcomes, failing)
     return (
         _only_some_rungs(steps, held)
         or _from_a_rung_on(steps, held)
-        or _not_finite(given, failing)
+        or _not_finite(outcomes, failing)
         or _right_only_on(steps, held)
     )
+
+
+def _relate_numbers(
+    ladder: Ladder,
+    steps: Sequence[Step],
+    held: Sequence[bool],
+    parts: Mapping[str, list[Pair]],
+    counts: Counter[str],
+    scaled: Callable[[float], Callable] | None,
+) -> Relation | None:
+    """Return the first relation between the wrong arrays of a part and the right ones, in the order of `LOOKS`.
+
+    Args:
+        parts: the pairs of arrays that differ, by part.
+        counts: how often each part is wrong, also without numbers to compare.
+    """
+    # A single wrong rung among right ones says little: there only rounding is plausible.
+    failing = held.count(False)
+    is_alone = failing == 1 and _only_some_rungs(steps, held)
+    looks = (rounding,) if is_alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, scattered)
+    # Weights come first, because a mistake in them makes the output wrong, too.
+    for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
+        pairs = parts[part]
+        is_measured = part not in ladder.returns and len(ladder.names) < 2
+        if 2 * len(pairs) < (failing if is_measured else counts[part]):
+            continue  # most failing rungs have no numbers to compare
+        for look in looks:
+            found = look(pairs)
+            if found and not (found.name == ALWAYS_THE_SAME and any(held)):
+                return _about_part(_with_steps(found, held, found.count or len(pairs), counts[part]), part, ladder)
+    # Attention with other scores is found by fitting a factor, which takes long.
+    first = ladder.returns[0] if ladder.returns else ""
+    if scaled and (found := _other_scale(parts.get(first, ()), scaled)):
+        return _with_steps(found, held, len(parts[first]), counts[first])
+    return None
 
 
 def _both(one: Relation | None, other: Relation | None) -> Relation | None:
@@ -107,34 +137,36 @@ def _both(one: Relation | None, other: Relation | None) -> Relation | None:
 def _wrong_pairs(
     ladder: Ladder,
     rungs: Sequence[Step],
-    given: Sequence[Outcome],
+    outcomes: Sequence[Outcome],
     right: Sequence[Outcome],
     wrong: Sequence[Collection[str]],
 ) -> tuple[dict[str, list[Pair]], Counter[str]]:
-    """Return the pairs of arrays that differ, by part, or by function where the answer has several functions.
+    """Return the pairs of arrays that differ, by part, or by function if the answer has several functions.
 
     Measured rungs and arrays without finite numbers are left out; the counts say how often a part is wrong with these.
     """
-    found: dict[str, list[Pair]] = {}
-    all_wrong: Counter[str] = Counter()
-    for i in range(len(rungs)):
+    pairs: dict[str, list[Pair]] = {}
+    counts: Counter[str] = Counter()
+    for i, rung in enumerate(rungs):
         if "measure" in right[i].values:
             continue
-        mine, wanted = (
-            {part: array.as_array() for part, array in each.values.items()} for each in (given[i], right[i])
-        )
-        for part, array in wanted.items():
-            own = mine.get(part)
-            other = len(ladder.returns) > 1 and part not in ladder.returns  # measured, not returned
-            if part not in wrong[i] or other:
+        expected = {part: array.as_array() for part, array in right[i].values.items()}
+        for part, array in expected.items():
+            is_measured = len(ladder.returns) > 1 and part not in ladder.returns
+            if part not in wrong[i] or is_measured:
                 continue
-            kind = _kind_of(part) if len(ladder.names) < 2 else rungs[i].of
-            all_wrong[kind] += 1
-            if own is not None and np.isfinite(array).all() and np.isfinite(own).any():
-                returned = {name for name in wanted if name != part and {name, part} <= {*ladder.returns}}
-                others = {name: each for name, each in wanted.items() if name in returned}
-                found.setdefault(kind, []).append(Pair(rungs[i], own, array, others, "mask" in part))
-    return found, all_wrong
+            kind = _kind_of(part) if len(ladder.names) < 2 else rung.of
+            counts[kind] += 1
+            actual = outcomes[i].array(part)
+            if actual is None or not np.isfinite(array).all() or not np.isfinite(actual).any():
+                continue
+            others = {
+                name: each
+                for name, each in expected.items()
+                if name != part and name in ladder.returns and part in ladder.returns
+            }
+            pairs.setdefault(kind, []).append(Pair(rung, actual, array, others, "mask" in part))
+    return pairs, counts
 
 
 def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing: Sequence[int]) -> Relation | None:
@@ -144,12 +176,14 @@ def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing:
         return None
     for pair in pairs:
         near = 40 * FLOAT32 * min(max(1.0, _largest(pair.rung)), 1e9) ** 2
-        if not pair.alike or not np.isfinite(pair.given).all():
+        if not pair.alike or not np.isfinite(pair.actual).all():
             return None
-        if np.abs(pair.given - pair.right).max(initial=0.0) > near * max(1.0, float(np.abs(pair.right).max(initial=0))):
+        if np.abs(pair.actual - pair.right).max(initial=0.0) > near * max(
+            1.0, float(np.abs(pair.right).max(initial=0))
+        ):
             return None
-    said = "It is right to the rounding of float32, and no further: on the way some number is kept in float32."
-    return Relation("computed in float32", said)
+    message = "It is right to the rounding of float32, and no further: on the way some number is kept in float32."
+    return Relation("computed in float32", message)
 
 
 def _kind_of(part: str) -> str:
@@ -161,28 +195,29 @@ def _place(ladder: Ladder, part: str) -> int:
     return ladder.returns.index(part) if part in ladder.returns else len(ladder.returns)
 
 
-def _said_where(found: Relation, held: Sequence[bool], seen: int, wrong: int) -> Relation:
-    """Add to a relation's message where it holds: not on rungs that hold, and of the wrong ones on those `seen`."""
+def _with_steps(found: Relation, held: Sequence[bool], count: int, wrong: int) -> Relation:
+    """Add to a relation's message where it holds: not on rungs that hold, and on `count` of the wrong ones."""
     message = found.message
-    if seen == wrong and not any(held):
+    if count == wrong and not any(held):
         return found
-    steps = "the steps" if seen == wrong else f"{seen} of the {wrong} steps"
+    steps = "the steps" if count == wrong else f"{count} of the {wrong} steps"
     return replace(found, message=f"On {steps} where it is wrong, {message[0].lower()}{message[1:]}")
 
 
-def _of_part(found: Relation, part: str, ladder: Ladder) -> Relation:
+def _about_part(found: Relation, part: str, ladder: Ladder) -> Relation:
     """Add the name of the part or function to a relation about it, if the answer has several."""
     if not found.of_part or (len(ladder.returns) < 2 and len(ladder.names) < 2):
         return found
-    said = f"{part}: {found.message[0].lower()}{found.message[1:]}"
-    return replace(found, name=f"{part}: {found.name}", message=said)
+    message = f"{part}: {found.message[0].lower()}{found.message[1:]}"
+    return replace(found, name=f"{part}: {found.name}", message=message)
 
 
-def _named(ladder: Ladder, rung: Rung, wanted: Outcome, parameters: Sequence[str]) -> Step:
-    parameters = ladder.called or parameters
-    called = [parameters[i] if i < len(parameters) else f"argument {i + 1}" for i in range(len(rung.args))]
-    measured = "measure" in wanted.values
+def _as_step(ladder: Ladder, rung: Rung, right: Outcome, parameters: Sequence[str]) -> Step:
+    """Return a rung with the names of its arguments."""
+    known = ladder.called or parameters
+    called = [known[i] if i < len(known) else f"argument {i + 1}" for i in range(len(rung.args))]
     quantities = ladder.quantities(rung) if ladder.quantities else None
+    measured = "measure" in right.values
     return Step(rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities, rung.measure)
 
 
@@ -191,33 +226,58 @@ def _named(ladder: Ladder, rung: Rung, wanted: Outcome, parameters: Sequence[str
 
 def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
     """Find a property of the inputs that separates the failing rungs from those that hold."""
-    usual = rungs[0].measure  # another one may call the answer with more than a rung's arguments
+    # Only rungs that call the answer in the usual way are compared: another measure may call it with other arguments.
+    usual = rungs[0].measure
     valued = {i for i, rung in enumerate(rungs) if not rung.measured and rung.measure == usual}
     failing = {i for i in valued if not held[i]}
     if len(failing) < 2 or failing == valued:
         return None
-    cases = [(where, else_, {i for i in valued if _holds(test, rungs[i])}) for where, else_, test in ladder.cases]
-    kinds = [*cases, *((where, else_, {i for i in valued if test(rungs[i])}) for where, else_, test in CONDITIONS)]
+    # The properties that the exercise lists, which tell most, and general ones, with the rungs that have each.
+    cases = [_Property(on, off, {i for i in valued if _holds(test, rungs[i])}) for on, off, test in ladder.cases]
+    general = [_Property(on, off, {i for i in valued if test(rungs[i])}) for on, off, test in CONDITIONS]
+
+    # A property of exactly the failing rungs, or of exactly those that hold.
     others_hold = all(ok or i in failing for i, ok in enumerate(held))
-    for where, elsewhere, found in kinds:
-        if found == failing:
-            right = f", and right on those {elsewhere}" if others_hold else ""
-            return Relation(f"wrong {where}", f"Wrong on all steps {where}{right}.")
-        if found and failing == valued - found:
-            return Relation(f"right only {where}", f"Right only on the steps {where}.")
-    for (one, _, first), (other, _, second) in combinations(cases, 2):
-        if first & second == failing:
-            return Relation(f"wrong {one} and {other}", f"Wrong only {one} and at the same time {other}.")
-        if first | second == failing:
-            return Relation(f"wrong {one}, and {other}", f"Wrong {one}, and wrong {other}; right elsewhere.")
-    for where, elsewhere, found in sorted(kinds, key=lambda kind: len(kind[2])):
-        few = len(found) <= len(valued) / 2 or (len(valued - found) > 1 and (where, elsewhere, found) in cases)
-        if failing < found and few and len(failing) * 2 >= len(found):
-            return Relation(f"wrong only {where}", f"Wrong only {where}, in {len(failing)} of {len(found)} such steps.")
-    for where, _, found in sorted(cases, key=lambda kind: -len(kind[2])):
-        if found < failing and len(found) * 2 >= len(failing):
-            return Relation(f"wrong {where}, and elsewhere", f"Wrong {where}, and not only there.")
+    for each in (*cases, *general):
+        if each.rungs == failing:
+            right = f", and right on those {each.off}" if others_hold else ""
+            return Relation(f"wrong {each.on}", f"Wrong on all steps {each.on}{right}.")
+        if each.rungs and failing == valued - each.rungs:
+            return Relation(f"right only {each.on}", f"Right only on the steps {each.on}.")
+    # Two properties at once, or one of two.
+    for one, other in combinations(cases, 2):
+        if one.rungs & other.rungs == failing:
+            return Relation(f"wrong {one.on} and {other.on}", f"Wrong only {one.on} and at the same time {other.on}.")
+        if one.rungs | other.rungs == failing:
+            return Relation(
+                f"wrong {one.on}, and {other.on}", f"Wrong {one.on}, and wrong {other.on}; right elsewhere."
+            )
+    # A property that all failing rungs have, if most rungs with it fail; the rarest tells most.
+    for each in sorted((*cases, *general), key=lambda each: len(each.rungs)):
+        count = len(each.rungs)
+        is_rare = count <= len(valued) / 2 or (len(valued - each.rungs) > 1 and each in cases)
+        if failing < each.rungs and is_rare and len(failing) * 2 >= count:
+            return Relation(f"wrong only {each.on}", f"Wrong only {each.on}, in {len(failing)} of {count} such steps.")
+    # A property whose rungs all fail, if it explains most failures; the most frequent explains most.
+    for each in sorted(cases, key=lambda each: -len(each.rungs)):
+        if each.rungs < failing and len(each.rungs) * 2 >= len(failing):
+            return Relation(f"wrong {each.on}, and elsewhere", f"Wrong {each.on}, and not only there.")
     return None
+
+
+@dataclass(frozen=True)
+class _Property:
+    """A property of inputs.
+
+    Attributes:
+        on: the property in words, such as "with three axes or more".
+        off: its opposite in words.
+        rungs: those that have it.
+    """
+
+    on: str
+    off: str
+    rungs: set[int]
 
 
 def _holds(test: Callable[..., bool], rung: Step) -> bool:
@@ -228,19 +288,19 @@ def _holds(test: Callable[..., bool], rung: Step) -> bool:
         return False
 
 
-def _unreadable(given: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
+def _unreadable(outcomes: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
     """Recognise results of a kind that the check cannot read, on at least half of the failing rungs."""
-    said = [given[i].error for i in failing]
-    strange = [each for each in said if each.startswith(BAD_RESULT)]
-    if not strange or strange[0] != said[0] or len(strange) * 2 < len(said):
+    errors = [outcomes[i].error for i in failing]
+    unreadable = [error for error in errors if error.startswith(BAD_RESULT)]
+    if not unreadable or unreadable[0] != errors[0] or len(unreadable) * 2 < len(errors):
         return None
-    text = min(strange).removeprefix(f"{BAD_RESULT}: ")
+    text = min(unreadable).removeprefix(f"{BAD_RESULT}: ")
     if text == NOTHING:
         return Relation("nothing returned", "")
     if dtype := re.match(r"\w+ is (\w+), and should be", text):
         return Relation(f"in {dtype[1]}", "")
-    own = re.match(r"(a|the) (mask|weights|tensor|scores)[^:;,]*", text)
-    return Relation(own[0][:80] if own else "another kind of result", "")
+    kind = re.match(r"(a|the) (mask|weights|tensor|scores)[^:;,]*", text)
+    return Relation(kind[0][:80] if kind else "another kind of result", "")
 
 
 def _arrays(rung: Step) -> Iterator[np.ndarray]:
@@ -294,7 +354,7 @@ CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
 def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> Relation | None:
     """Recognise the result of attention whose scores are multiplied by a factor."""
     pairs = [pair for pair in pairs if pair.rung.measure is None]
-    if len(pairs) < 2 or not all(p.alike and np.isfinite(p.given).all() for p in pairs):
+    if len(pairs) < 2 or not all(p.alike and np.isfinite(p.actual).all() for p in pairs):
         return None
     factors = []
     for pair in pairs[:MOST_FITTED]:
@@ -304,22 +364,23 @@ def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> 
         factors.append(factor)
     if found := scores_times(pairs[:MOST_FITTED], factors):
         return found
-    first, name = factors[0], pairs[0].rung.name
-    said = f"This is what comes for scores times some factor, on “{name}” {first:.4g} times the right ones."
-    return Relation("scores times a factor", said)
+    on_first = f"on “{pairs[0].rung.name}” {factors[0]:.4g} times the right ones"
+    return Relation("scores times a factor", f"This is what comes for scores times some factor, {on_first}.")
 
 
 MOST_FITTED = 5  # most rungs on which a factor is fitted
 
 
 def _fitted(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
-    """Return the factor of the scores that gives the answer's result; None where no factor does."""
+    """Return the factor of the scores that gives the answer's result; None if no factor does."""
 
     def off(power: float) -> float:
-        made = np.asarray(scaled(2.0**power)(*pair.rung.args), dtype=float)
-        return float(np.abs(made - pair.given).max()) if made.shape == pair.given.shape else math.inf
+        result = np.asarray(scaled(2.0**power)(*pair.rung.args), dtype=float)
+        return float(np.abs(result - pair.actual).max()) if result.shape == pair.actual.shape else math.inf
 
-    step, best = 1.0, min(np.arange(-6.0, 7.0), key=off)
+    # The best whole power of 2, then finer ones around it.
+    best = min(np.arange(-6.0, 7.0), key=off)
+    step = 1.0
     while step > 1e-7:
         step /= 2
         best = min((best - step, best, best + step), key=off)
@@ -330,22 +391,23 @@ def _fitted(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
 def _only_some_parts(
     ladder: Ladder,
     rungs: Sequence[Step],
-    given: Sequence[Outcome],
+    outcomes: Sequence[Outcome],
     right: Sequence[Outcome],
     wrong: Sequence[Iterable[str]],
     failing: Sequence[int],
 ) -> Relation | None:
     """Recognise parts of the result that are right on every rung, while others are wrong."""
-    if len(ladder.returns) < 2 or any(given[i].error for i in failing):
+    if len(ladder.returns) < 2 or any(outcomes[i].error for i in failing):
         return None
     usual = next(rung.measure for rung in rungs)  # other measures combine or process results further
     single = [i for i in failing if rungs[i].measure == usual]
-    seen = [{part.partition(",")[0] for part in wrong[i]} & set(ladder.returns) for i in single]
-    parts = {part for each in seen for part in each}
-    slipped, fine = ([name for name in ladder.returns if (name in parts) is told] for told in (True, False))
+    wrong_parts = {part.partition(",")[0] for i in single for part in wrong[i]}
+    slipped = [name for name in ladder.returns if name in wrong_parts]
+    fine = [name for name in ladder.returns if name not in wrong_parts]
     if not slipped or not fine or not all(any(_tells(right[i], name) for i in single) for name in fine):
         return None
-    names, others = " and ".join(slipped), " and ".join(fine)
+    names = " and ".join(slipped)
+    others = " and ".join(fine)
     return Relation(f"{names} wrong, {others} right", f"Right on these steps: {others}. Not right: {names}.")
 
 
@@ -355,22 +417,24 @@ def _tells(outcome: Outcome, part: str) -> bool:
     return array is not None and bool(array.any())
 
 
-def _changed(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
+def _changed_arguments(rungs: Sequence[Step], outcomes: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
     """Name the arguments that an answer writes into, if that is all that is wrong."""
     if not all(rungs[i].measure is changes for i in failing):
         return None
     names = []
     for i in failing:
-        changed = given[i].array("measure")
-        bits = 0 if changed is None or not np.isfinite(changed).all() else int(changed)
+        measured = outcomes[i].array("measure")
+        bits = 0 if measured is None or not np.isfinite(measured).all() else int(measured)
         names += [name for place, name in enumerate(rungs[i].called) if bits >> place & 1]
-    told = " and ".join(dict.fromkeys(names))
-    return Relation(f"{told} changed", f"The answer changes {told}.") if told else None
+    text = " and ".join(dict.fromkeys(names))
+    return Relation(f"{text} changed", f"The answer changes {text}.") if text else None
 
 
-def _raised(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[int], hidden: bool) -> Relation | None:
+def _raised(
+    rungs: Sequence[Step], outcomes: Sequence[Outcome], failing: Sequence[int], hidden: bool
+) -> Relation | None:
     """Recognise one type of error on at least half of the failing rungs."""
-    errors = {i: given[i].error for i in failing if given[i].error}
+    errors = {i: outcomes[i].error for i in failing if outcomes[i].error}
     kinds = [error.partition(":")[0] for error in errors.values() if not error.startswith(BAD_RESULT)]
     usual = max(kinds, key=kinds.count, default="")
     errors = {i: error for i, error in errors.items() if error.partition(":")[0] == usual}
@@ -378,16 +442,19 @@ def _raised(rungs: Sequence[Step], given: Sequence[Outcome], failing: Sequence[i
         return None
     first = min(errors)
     kind, _, text = errors[first].partition(": ")
-    said = "" if first == failing[0] or hidden else f"On “{rungs[first].name}” it raised {errors[first]}."
-    if not hidden and (found := SHAPES_THAT_MET.search(text)):
-        one, other = (tuple(map(int, re.findall(r"\d+", shape))) for shape in found.groups())
-        said = f"On “{rungs[first].name}” two shapes met that do not fit: {one} and {other}. {said}".strip()
-        return Relation(f"raises {kind}: shapes that do not fit", said)
-    text = "" if hidden else _without_numbers(text)
-    return Relation(f"raises {kind}: {text}" if text else f"raises {kind}", said)
+    if hidden:
+        return Relation(f"raises {kind}", "")
+    # The verdict shows the error of the first failing rung itself.
+    message = "" if first == failing[0] else f"On “{rungs[first].name}” it raised {errors[first]}."
+    if match := SHAPES_THAT_MET.search(text):
+        one, other = (tuple(map(int, re.findall(r"\d+", shape))) for shape in match.groups())
+        message = f"On “{rungs[first].name}” two shapes met that do not fit: {one} and {other}. {message}".strip()
+        return Relation(f"raises {kind}: shapes that do not fit", message)
+    text = _without_numbers(text)
+    return Relation(f"raises {kind}: {text}" if text else f"raises {kind}", message)
 
 
-# The first two shapes in an error of NumPy, whose einsum tells each as (3,4)->(3,newaxis,4), and in one of PyTorch.
+# The first two shapes in an error of NumPy, whose einsum writes each as (3,4)->(3,newaxis,4), and in one of PyTorch.
 SHAPES_THAT_MET = re.compile(
     r"(?:broadcast.*?shapes[^()]*|cannot be multiplied |^shapes )"
     r"\((\d[\dx,]*)\)?(?:->\([^)]*\))?(?: and)? \(?(\d[\dx,]*)\)"
@@ -401,11 +468,11 @@ def _without_numbers(text: str) -> str:
     return textwrap.shorten(text, LONGEST_ERROR, placeholder=" …").strip(" :.")
 
 
-def _not_finite(given: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
+def _not_finite(outcomes: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
     """Recognise NaN or an infinity on every failing rung."""
     kinds = set()
     for i in failing:
-        arrays = [each.as_array() for each in given[i].values.values()]
+        arrays = [each.as_array() for each in outcomes[i].values.values()]
         if not any(np.isnan(array).any() or np.isinf(array).any() for array in arrays):
             return None
         kinds |= {"NaN" if np.isnan(array).any() else "∞" for array in arrays if not np.isfinite(array).all()}
@@ -419,8 +486,8 @@ def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | 
     if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
         return None
     names = listed(f"“{name}”" for name in failing)
-    said = "All other steps hold." if len(failing) == 1 else f"Only {names} fail; all other steps hold."
-    return Relation(f"wrong only on {names}", said)
+    message = "All other steps hold." if len(failing) == 1 else f"Only {names} fail; all other steps hold."
+    return Relation(f"wrong only on {names}", message)
 
 
 def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
@@ -446,7 +513,7 @@ def _of_errors(parts: Mapping[str, list[Pair]]) -> Relation | None:
     """Recognise a required error that is missing, or one where none is due, in parts that count errors as 1 or 0."""
     for part, pairs in parts.items():
         if kind := re.match(r"\w+Error", part):
-            missing = [pair for pair in pairs if pair.right.sum() > pair.given.sum()]
+            missing = [pair for pair in pairs if pair.right.sum() > pair.actual.sum()]
             if len(missing) == len(pairs):
                 return Relation(f"no {kind[0]} where one is due", f"{kind[0]} should be raised, and is not.")
             if not missing:

@@ -15,31 +15,49 @@ def where_wrong(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise arrays that are right except for some entries, described by their places or by their values."""
     if not all(pair.alike and pair.right.ndim and pair.right.size > 1 for pair in pairs):
         return None
-    right = [np.isclose(p.given, p.right, rtol=0, atol=NEAR * max(float(np.abs(p.right).max()), 1e-9)) for p in pairs]
-    if not all(ok.any() for ok in right):
+    right_entries = [_right_entries(pair) for pair in pairs]
+    if not all(ok.any() for ok in right_entries):
         return None
-    if all(pair.mask and {*np.unique(pair.right), *np.unique(pair.given)} <= {0.0, 1.0} for pair in pairs) and (
-        found := of_a_mask(pairs)
-    ):
+
+    # Masks of 0 and 1 have relations of their own.
+    are_masks = all(pair.mask and {*np.unique(pair.right), *np.unique(pair.actual)} <= {0.0, 1.0} for pair in pairs)
+    if are_masks and (found := of_a_mask(pairs)):
         return found
-    several = sum(len(np.unique(pair.right[~ok].round(9))) for pair, ok in zip(pairs, right, strict=True)) >= 3
-    flat = all(pair.right.ndim == 1 for pair in pairs)  # it has no rows
-    for name, message, place in PLACES if several else ():
-        if all(_only_there(ok, place) for ok in right):
-            said = message.replace(" of rows", "").replace(" of each row", "") if flat else message
-            return Relation(name.replace("column", "entry") if flat else name, said)
-    for name, what, test in (
-        ("some entries are 0", "are 0 and should not be", lambda p, ok: (p.given[~ok] == 0).all()),
-        ("some entries are not 0", "should be 0 and are not", lambda p, ok: (p.right[~ok] == 0).all()),
-        ("some entries are not finite", "are not finite", lambda p, ok: (~np.isfinite(p.given[~ok])).all()),
-        ("some signs are wrong", "have the wrong sign", lambda p, ok: np.allclose(p.given[~ok], -p.right[~ok])),
-    ):
-        if all(test(pair, ok) for pair, ok in zip(pairs, right, strict=True)):
-            pair, ok = pairs[0], right[0]
-            first = ", ".join(map(str, np.argwhere(~ok)[0]))
-            said = f"It is right but for entries that {what}: on “{pair.rung.name}” the first is [{first}]."
-            return Relation(name, said)
+
+    # The places of the wrong entries, if their right numbers differ enough for the places to be no accident.
+    wrong_numbers = [pair.right[~ok].round(9) for pair, ok in zip(pairs, right_entries, strict=True)]
+    if sum(len(np.unique(each)) for each in wrong_numbers) >= 3:
+        have_no_rows = all(pair.right.ndim == 1 for pair in pairs)
+        for name, message, place in PLACES:
+            if all(_only_there(ok, place) for ok in right_entries):
+                if have_no_rows:
+                    name = name.replace("column", "entry")
+                    message = message.replace(" of rows", "").replace(" of each row", "")
+                return Relation(name, message)
+
+    # Else what the wrong entries have in common.
+    for name, description, test in VALUES:
+        if all(test(pair, ok) for pair, ok in zip(pairs, right_entries, strict=True)):
+            first = ", ".join(map(str, np.argwhere(~right_entries[0])[0]))
+            message = (
+                f"It is right but for entries that {description}: on “{pairs[0].rung.name}” the first is [{first}]."
+            )
+            return Relation(name, message)
     return None
+
+
+def _right_entries(pair: Pair) -> np.ndarray:
+    """Return which entries of the answer's array are right."""
+    near = NEAR * max(float(np.abs(pair.right).max()), 1e-9)
+    return np.isclose(pair.actual, pair.right, rtol=0, atol=near)
+
+
+VALUES: tuple[tuple[str, str, Callable], ...] = (
+    ("some entries are 0", "are 0 and should not be", lambda p, ok: (p.actual[~ok] == 0).all()),
+    ("some entries are not 0", "should be 0 and are not", lambda p, ok: (p.right[~ok] == 0).all()),
+    ("some entries are not finite", "are not finite", lambda p, ok: (~np.isfinite(p.actual[~ok])).all()),
+    ("some signs are wrong", "have the wrong sign", lambda p, ok: np.allclose(p.actual[~ok], -p.right[~ok])),
+)
 
 
 def _only_there(ok: np.ndarray, wrong: Callable[[np.ndarray], np.ndarray | None]) -> bool:
@@ -52,11 +70,11 @@ def _all_but(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | N
     """Return a place test for all rows or columns but one end, which fails if one of them is right as a whole."""
 
     def places(ok: np.ndarray) -> np.ndarray | None:
-        found = _along(axis, entries)(ok)
-        if found is None:
+        marked = _along(axis, entries)(ok)
+        if marked is None:
             return None
         others = np.moveaxis(ok, axis, 0)[entries]
-        return None if others.reshape(len(others), -1).all(axis=1).any() else found
+        return None if others.reshape(len(others), -1).all(axis=1).any() else marked
 
     return places
 
@@ -65,9 +83,9 @@ def _along(axis: int, entries: slice) -> Callable[[np.ndarray], np.ndarray | Non
     def places(ok: np.ndarray) -> np.ndarray | None:
         if ok.ndim < -axis or ok.shape[axis] < 2:
             return None
-        found = np.zeros(ok.shape, bool)
-        np.moveaxis(found, axis, 0)[entries] = True
-        return found
+        marked = np.zeros(ok.shape, bool)
+        np.moveaxis(marked, axis, 0)[entries] = True
+        return marked
 
     return places
 
@@ -86,9 +104,9 @@ def _first_axis(entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
     def places(ok: np.ndarray) -> np.ndarray | None:
         if ok.ndim < 3 or ok.shape[0] < 2:
             return None
-        found = np.zeros(ok.shape, bool)
-        found[entries] = True
-        return found
+        marked = np.zeros(ok.shape, bool)
+        marked[entries] = True
+        return marked
 
     return places
 
@@ -112,26 +130,23 @@ PLACES: tuple[tuple[str, str, Callable], ...] = (
 def of_a_mask(pairs: Sequence[Pair]) -> Relation | None:
     """Describe a wrong mask of 0 and 1: its diagonal edge is shifted, or it has too many or too few ones."""
     for k in (-2, -1, 1, 2):
-        if all(p.right.ndim >= 2 and same(p.given, _moved(p.right, k)) for p in pairs):
+        if all(p.right.ndim >= 2 and same(p.actual, _with_moved_edge(p.right, k)) for p in pairs):
             how = "later" if k > 0 else "earlier"
             return Relation(
                 f"edge {abs(k)} {how}", f"Each row changes from True to False {abs(k)} place(s) {how} than it should."
             )
-    more, less = (all((sign * (p.given - p.right) >= 0).all() for p in pairs) for sign in (1, -1))
-    if more or less:
-        said = (
-            "is True where it should be, and elsewhere too"
-            if more
-            else "is True only where it should be, but too seldom"
-        )
-        pair = pairs[0]
-        first = ", ".join(map(str, np.argwhere(pair.given != pair.right)[0]))
-        name = "True too often" if more else "True too seldom"
-        return Relation(name, f"The mask {said}: on “{pair.rung.name}” [{first}] is the first entry to differ.")
-    return None
+    has_more = all((pair.actual >= pair.right).all() for pair in pairs)
+    has_less = all((pair.actual <= pair.right).all() for pair in pairs)
+    if not (has_more or has_less):
+        return None
+    name = "True too often" if has_more else "True too seldom"
+    description = "where it should be, and elsewhere too" if has_more else "only where it should be, but too seldom"
+    first = ", ".join(map(str, np.argwhere(pairs[0].actual != pairs[0].right)[0]))
+    place = f"on “{pairs[0].rung.name}” [{first}] is the first entry to differ"
+    return Relation(name, f"The mask is True {description}: {place}.")
 
 
-def _moved(mask: np.ndarray, k: int) -> np.ndarray:
+def _with_moved_edge(mask: np.ndarray, k: int) -> np.ndarray:
     """Return a mask whose rows begin with True, with k more True in each row."""
     counts = np.clip(mask.sum(-1) + k, 0, mask.shape[-1])
     return (np.arange(mask.shape[-1]) < counts[..., None]).astype(float)
@@ -139,34 +154,43 @@ def _moved(mask: np.ndarray, k: int) -> np.ndarray:
 
 def same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise a result that does not depend on the input."""
-    different = len({pair.right.tobytes() for pair in pairs}) > 1
-    if not different and not telling(pairs):
+    differ = len({pair.right.tobytes() for pair in pairs}) > 1
+    if not differ and not telling(pairs):
         return None
-    if all((pair.given == 0).all() for pair in pairs):
+    if all((pair.actual == 0).all() for pair in pairs):
         return Relation("all zeros", "All numbers are 0.")
-    first = pairs[0].given
-    if different and len(pairs) > 2 and all(same(pair.given, first) for pair in pairs):
+    first = pairs[0].actual
+    if differ and len(pairs) > 2 and all(same(pair.actual, first) for pair in pairs):
         return Relation(ALWAYS_THE_SAME, "The result is the same whatever is passed in.")
     return None
 
 
 def shaped(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise a wrong shape, on at least half of the rungs and always of the same kind."""
-    unlike = [pair for pair in pairs if not pair.alike]
-    if len(unlike) * 2 < len(pairs):
+    differing = [pair for pair in pairs if not pair.alike]
+    if len(differing) * 2 < len(pairs):
         return None
-    for name in unlike[0].others:
-        if all(name in pair.others and pair.given.shape == pair.others[name].shape for pair in unlike):
-            said = f"It has the shape that {name} should have."
-            return Relation(f"the shape of {name}", said, len(unlike))
+    for name in differing[0].others:
+        if all(name in pair.others and pair.actual.shape == pair.others[name].shape for pair in differing):
+            message = f"It has the shape that {name} should have."
+            return Relation(f"the shape of {name}", message, len(differing))
     for name, message, test in SHAPES:
-        if all(test(pair.given.shape, pair.right.shape) for pair in unlike):
-            return Relation(name, message, len(unlike))
+        if all(test(pair.actual.shape, pair.right.shape) for pair in differing):
+            return Relation(name, message, len(differing))
     return None
 
 
-def _one_axis_differs(given: tuple, right: tuple) -> bool:
-    return len(given) == len(right) and sum(a != b for a, b in zip(given, right, strict=True)) == 1
+def _one_axis_differs(actual: tuple, right: tuple) -> bool:
+    return len(actual) == len(right) and sum(a != b for a, b in zip(actual, right, strict=True)) == 1
+
+
+def _is_swapped(actual: tuple, right: tuple) -> bool:
+    return len(right) > 1 and actual == (*right[:-2], right[-1], right[-2])
+
+
+def _has_more_ones(actual: tuple, right: tuple) -> bool:
+    """Return whether a shape is the right one but for more axes of length 1."""
+    return [n for n in actual if n != 1] == [n for n in right if n != 1] and len(actual) > len(right)
 
 
 SHAPES: tuple[tuple[str, str, Callable[[tuple, tuple], bool]], ...] = (
@@ -174,14 +198,14 @@ SHAPES: tuple[tuple[str, str, Callable[[tuple, tuple], bool]], ...] = (
     (
         "last two axes swapped in the shape",
         "The last two lengths of the shape are swapped.",
-        lambda a, b: _swapped(a, b),
+        _is_swapped,
     ),
     (
         "axes of length 1 too many",
         "The shape has axes of length 1 that should not be there.",
-        lambda a, b: _no_ones(a, b),
+        _has_more_ones,
     ),
-    ("axes of length 1 missing", "The shape lacks axes of length 1.", lambda a, b: _no_ones(b, a)),
+    ("axes of length 1 missing", "The shape lacks axes of length 1.", lambda a, b: _has_more_ones(b, a)),
     ("an array for a number", "One number is wanted, and this is an array.", lambda a, b: not b),
     ("a number for an array", "An array is wanted, and this is one number.", lambda a, b: not a),
     ("an axis too many", "The result has an axis too many.", lambda a, b: len(a) == len(b) + 1),
@@ -190,11 +214,3 @@ SHAPES: tuple[tuple[str, str, Callable[[tuple, tuple], bool]], ...] = (
     ("one axis of another length", "One axis of the result has the wrong length.", _one_axis_differs),
     ("axes of other lengths", "The axes of the result have the wrong lengths.", lambda a, b: len(a) == len(b)),
 )
-
-
-def _swapped(given: tuple, right: tuple) -> bool:
-    return len(right) > 1 and given == (*right[:-2], right[-1], right[-2])
-
-
-def _no_ones(given: tuple, right: tuple) -> bool:
-    return [n for n in given if n != 1] == [n for n in right if n != 1] and len(given) > len(right)

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from string import ascii_lowercase
 from typing import Any
 
-from course_utils.checks.judge.promise_verdict import begin_watch, hear
-from course_utils.checks.judge.time_limit import Patience, tries_answers
-from course_utils.checks.kernel.evidence import say_error
+from course_utils.checks.judge.promise_verdict import begin_watch, observe_call
+from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
+from course_utils.checks.kernel.evidence import describe_error
 from course_utils.checks.kernel.ladder import Ladder, Rung
-from course_utils.checks.kernel.promises import Broken, Call, Machine, say_call
+from course_utils.checks.kernel.promises import Broken, Call, Machine, call_as_code
 from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.time_limits import FEWER_CALLS_SECONDS, SHORTEST_CALLS_SECONDS, STUCK
 
@@ -43,11 +43,11 @@ class _Over(BaseException):
 
 @dataclass(frozen=True)
 class Trace:
-    """A sequence of calls of which the last one breaks a promise.
+    """A sequence of calls that ends with one that breaks a promise.
 
     Attributes:
         pictures: what the watch shows before the first call, and after each call but the last.
-        gave: what each call returned or raised, as code; "" for nothing.
+        results: what each call returned or raised, as code; "" for nothing.
         raised: the error of the last call, with its line; "" for none.
         shared: names of the lists, dicts and sets that belong to the class and so to all its objects.
         ran_out: whether the time ended before the search did.
@@ -57,7 +57,7 @@ class Trace:
     calls: tuple[Call, ...]
     broken: Broken
     pictures: tuple[Mapping[str, Any], ...] = ()
-    gave: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
     raised: str = ""
     shared: tuple[str, ...] = ()
     ran_out: bool = False
@@ -74,59 +74,64 @@ def find_trace(
         seconds: the limit of processor time for the search.
         rungs: the rungs of the ladder, whose calls are tried first.
     """
-    machine, make = ladder.machine, namespace.get(ladder.names[0])
+    machine = ladder.machine
+    make = namespace.get(ladder.names[0])
     if machine is None or make is None:
         return None
     importlib.import_module("hypothesis")  # here, because the first import takes a while
     search = _Search(machine, make, time.process_time() + seconds, [rung.args for rung in rungs])
     silence = io.StringIO()
-    with redirect_stdout(silence), redirect_stderr(silence), Patience(STUCK * seconds) as patience:
+    with redirect_stdout(silence), redirect_stderr(silence), TimeLimit(STUCK * seconds) as limit:
         search.run()
     if search.best is None:
         return None
-    with redirect_stdout(silence), redirect_stderr(silence), Patience(seconds):
-        played = _Played([begin_watch(machine, search.best[0]).picture()])
-        _watch(machine, make, search.best[0], search.best[1], played)
-    ran_out = search.ran_out or bool(patience.message)
-    return Trace(*search.best, tuple(played.pictures), tuple(played.gave), played.raised, played.shared, ran_out)
+    with redirect_stdout(silence), redirect_stderr(silence), TimeLimit(seconds):
+        replay = _Replay([begin_watch(machine, search.best[0]).picture()])
+        _replay_calls(machine, make, search.best[0], search.best[1], replay)
+    ran_out = search.ran_out or bool(limit.message)
+    return Trace(*search.best, tuple(replay.pictures), tuple(replay.results), replay.raised, replay.shared, ran_out)
 
 
-@tries_answers
+@runs_answer("the calls tried")
 def play(machine: Machine, make: Callable, setup: tuple, calls: Sequence[Call]) -> Broken | None:
     """Make calls on a new object until one breaks a promise, and return the broken promise, or None.
 
     An error that the statement does not allow breaks a promise too, at call −1 if the object cannot be made.
     """
     try:
-        thing, watch = make(*setup), begin_watch(machine, setup)
+        thing = make(*setup)
+        watch = begin_watch(machine, setup)
     except Exception as error:
-        return Broken(-1, RAISED, f"making the object raised {say_error(error)}")
+        return Broken(-1, RAISED, f"making the object raised {describe_error(error)}")
     for place, call in enumerate(calls):
         try:
-            heard = machine.ask(thing, call)
+            result = machine.make_call(thing, call)
         except BadResult as error:
             return Broken(place, RESULT, str(error))
         except Exception as error:
-            return Broken(place, RAISED, f"it raised {say_error(error)}")
-        if broken := hear(machine, watch, place, call, heard):
+            return Broken(place, RAISED, f"it raised {describe_error(error)}")
+        if broken := observe_call(machine, watch, place, call, result):
             return broken
     return None
 
 
-def tell_trace(trace: Trace, name: str) -> str:
+def describe_trace(trace: Trace, name: str) -> str:
     """Return the sequence as text: code to paste, and what is wrong after its last call."""
-    lines, count = [f"    {line}" for line in _code(trace, name)], len(trace.calls)
-    found = "found before the time was over" if trace.ran_out else "found"
-    calls = f"{count} call" + ("" if count == 1 else "s")
-    head = f"The shortest sequence of calls {found} that goes wrong ({calls}):"
-    said = f"The last one breaks a promise, “{trace.broken.name}”: {trace.broken.said}."
-    if trace.raised and trace.raised not in trace.broken.said:
-        said += f"\nIt raised {trace.raised}"
-    for each in trace.shared:
-        said += f"\nAll objects of the class have one {each}: make it in __init__, as self.{each}."
-    if not count:
-        head, said = "It goes wrong before the first call:", f"There {trace.broken.said}."
-    return "\n".join([head, "", *lines, "", said])
+    lines = [f"    {line}" for line in _code(trace, name)]
+    count = len(trace.calls)
+    if count:
+        search = "found before the time was over" if trace.ran_out else "found"
+        calls = f"{count} call" + ("" if count == 1 else "s")
+        head = f"The shortest sequence of calls {search} that goes wrong ({calls}):"
+        end = [f"The last one breaks a promise, “{trace.broken.name}”: {trace.broken.description}."]
+        if trace.raised and trace.raised not in trace.broken.description:
+            end.append(f"It raised {trace.raised}")
+        for each in trace.shared:
+            end.append(f"All objects of the class have one {each}: make it in __init__, as self.{each}.")
+    else:
+        head = "It goes wrong before the first call:"
+        end = [f"There {trace.broken.description}."]
+    return "\n".join([head, "", *lines, "", *end])
 
 
 def as_data(trace: Trace, name: str) -> dict[str, Any]:
@@ -139,15 +144,15 @@ def as_data(trace: Trace, name: str) -> dict[str, Any]:
         name: the name of the answer's class.
     """
     made, *code = _code(trace, name)
-    gave = (*trace.gave, *[""] * len(code))
-    seen = [*trace.pictures] or [{}]
+    results = (*trace.results, *[""] * len(code))
+    pictures = [*trace.pictures] or [{}]
     return {
         "name": name,
         "made": made,
-        "calls": [{"code": line, "gave": each} for line, each in zip(code, gave, strict=False)],
-        "pictures": [dict(seen[min(place, len(seen) - 1)]) for place in range(len(code))],
+        "calls": [{"code": line, "gave": each} for line, each in zip(code, results, strict=False)],
+        "pictures": [dict(pictures[min(place, len(pictures) - 1)]) for place in range(len(code))],
         "promise": trace.broken.name,
-        "said": trace.broken.said,
+        "said": trace.broken.description,
     }
 
 
@@ -155,7 +160,7 @@ def _code(trace: Trace, name: str) -> list[str]:
     """Return the line of code that makes the object, and one for each call."""
     short = re.findall(r"[A-Z][a-z]*", name)[-1].lower()
     made = f"{short} = {name}({', '.join(map(repr, trace.setup))})"
-    return [made, *(f"{short}.{say_call(call)}" for call in trace.calls)]
+    return [made, *(f"{short}.{call_as_code(call)}" for call in trace.calls)]
 
 
 def _shared(thing: Any) -> tuple[str, ...]:
@@ -173,7 +178,10 @@ class _Search:
     """
 
     def __init__(self, machine: Machine, make: Callable, ends: float, starts: Sequence[tuple] = ()):
-        self.machine, self.make, self.ends, self.starts = machine, make, ends, starts
+        self.machine = machine
+        self.make = make
+        self.ends = ends
+        self.starts = starts
         self.best: tuple[tuple, tuple[Call, ...], Broken] | None = None
         self.promise = ""  # the promise to break, that of the first failing rung; "" for any
         self.ran_out = False
@@ -189,8 +197,8 @@ class _Search:
             self._simplify()
             for longest, tries in LEVELS:
                 if self.best is None:
-                    self._look(longest, tries)
-            while self.best is not None and len(self.best[1]) > 1 and self._look(len(self.best[1]) - 1, AGAIN):
+                    self._try_sequences(longest, tries)
+            while self.best is not None and len(self.best[1]) > 1 and self._try_sequences(len(self.best[1]) - 1, AGAIN):
                 pass
         self.ends = max(self.ends, time.process_time()) + FEWER_CALLS_SECONDS
         with suppress(_Over):
@@ -200,8 +208,8 @@ class _Search:
         while self.best is not None and self._simpler(*self.best[:2]):
             pass
 
-    def _look(self, longest: int, tries: int) -> bool:
-        """Try so many sequences of `longest` calls, and return whether one of them is better."""
+    def _try_sequences(self, longest: int, tries: int) -> bool:
+        """Try a number of sequences of `longest` calls, and return whether one of them is better."""
         from hypothesis import HealthCheck, Phase, find, settings
         from hypothesis.errors import HypothesisException
         from hypothesis.strategies import booleans, composite
@@ -211,7 +219,8 @@ class _Search:
         @composite
         def traces(draw: Callable) -> tuple[tuple, tuple[Call, ...]]:
             def choose(least: int, most: int) -> int:
-                number, span = 0, most - least + 1
+                number = 0
+                span = most - least + 1
                 for _ in range((span - 1).bit_length()):
                     number = 2 * number + draw(bit)
                 return least + number % span
@@ -241,7 +250,8 @@ class _Search:
         broken = play(self.machine, self.make, setup, calls)
         if broken is None or broken.name != (self.promise or broken.name):
             return False
-        calls, self.promise = calls[: broken.call + 1], broken.name
+        calls = calls[: broken.call + 1]
+        self.promise = broken.name
         if self.best is None or _size(setup, calls) < _size(*self.best[:2]):
             self.best = setup, calls, broken
         return True
@@ -250,26 +260,26 @@ class _Search:
         """Return whether a simpler sequence still breaks the promise: one with fewer calls, a smaller object, a shorter
         list or smaller number in a call, or names in alphabetical order."""
         places = list(reversed(range(len(calls) - 1)))
-        left_out = [{place} for place in places]
+        omissions = [{place} for place in places]
         if len(calls) <= PAIRS:
-            left_out += [set(pair) for pair in itertools.combinations(places, 2)]
-        without = [(setup, tuple(call for i, call in enumerate(calls) if i not in out)) for out in left_out]
+            omissions += [set(pair) for pair in itertools.combinations(places, 2)]
+        shorter = [(setup, tuple(call for i, call in enumerate(calls) if i not in omitted)) for omitted in omissions]
         smaller = [
             ((*setup[:place], size - 1, *setup[place + 1 :]), calls) for place, size in enumerate(setup) if size > 1
         ]
         others = [
             (setup, (*calls[:place], other, *calls[place + 1 :]))
             for place, call in enumerate(calls)
-            for other in _less(call)
+            for other in _smaller_calls(call)
         ]
-        return any(self._improves(*each) for each in (*without, *smaller, *others, (setup, _renamed(calls))))
+        return any(self._improves(*each) for each in (*shorter, *smaller, *others, (setup, _renamed(calls))))
 
     def _improves(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
         before = self.best
         return self._breaks(setup, calls) and self.best is not before
 
 
-def _less(call: Call) -> Iterator[Call]:
+def _smaller_calls(call: Call) -> Iterator[Call]:
     """Yield the call with one of its lists shorter, or one of its numbers smaller."""
     for place, part in enumerate(call):
         shorter: list[Any] = []
@@ -298,55 +308,56 @@ def _size(setup: tuple, calls: Sequence[Call]) -> tuple[int, str]:
 
 
 @dataclass
-class _Played:
-    """What was seen when the calls of a sequence were played again; for the attributes see `Trace`."""
+class _Replay:
+    """What the calls of a sequence gave when they were made again; for the attributes see `Trace`."""
 
     pictures: list[Mapping[str, Any]]
-    gave: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
     raised: str = ""
     shared: tuple[str, ...] = ()
 
 
-class _Recorded:
+class _Recorder:
     """A wrapper around an object that records what every call returned or raised."""
 
-    def __init__(self, thing: Any, played: _Played):
-        self._thing, self._played = thing, played
+    def __init__(self, thing: Any, replay: _Replay):
+        self._thing = thing
+        self._replay = replay
 
     def __getattr__(self, method: str) -> Callable:
         def call(*args: Any) -> Any:
-            self._played.gave.append("")
-            self._played.raised = ""
+            self._replay.results.append("")
+            self._replay.raised = ""
             try:
                 result = getattr(self._thing, method)(*args)
             except Exception as error:
-                self._played.gave[-1] = f"raises {type(error).__name__}"
-                self._played.raised = say_error(error)
+                self._replay.results[-1] = f"raises {type(error).__name__}"
+                self._replay.raised = describe_error(error)
                 raise
             if result is not None:
                 text = repr(result)
-                self._played.gave[-1] = text if len(text) <= LONGEST_RESULT else f"{text[: LONGEST_RESULT - 1]}…"
+                self._replay.results[-1] = text if len(text) <= LONGEST_RESULT else f"{text[: LONGEST_RESULT - 1]}…"
             return result
 
         return call
 
 
-@tries_answers
-def _watch(
+@runs_answer("the calls tried")
+def _replay_calls(
     machine: Machine,
     make: Callable,
     setup: tuple,
     calls: Sequence[Call],
-    played: _Played,
+    replay: _Replay,
 ) -> None:
-    """Play the calls again, and add to `played` what each gave and what the watch shows after each but the last."""
+    """Make the calls again, and add to `replay` what each gave and what the watch shows after each but the last."""
     watch = begin_watch(machine, setup)
     with suppress(Exception):
         made = make(*setup)
-        played.shared = _shared(made)
-        thing = _Recorded(made, played)
+        replay.shared = _shared(made)
+        thing = _Recorder(made, replay)
         for place, call in enumerate(calls):
-            heard = machine.ask(thing, call)
+            result = machine.make_call(thing, call)
             if place < len(calls) - 1:
-                hear(machine, watch, place, call, heard)
-                played.pictures.append(watch.picture())
+                observe_call(machine, watch, place, call, result)
+                replay.pictures.append(watch.picture())

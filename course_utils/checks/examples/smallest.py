@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.judge.judge import JudgedExercise
-from course_utils.checks.judge.time_limit import Patience
+from course_utils.checks.judge.time_limit import TimeLimit
 from course_utils.checks.judge.verdict import Tolerance, holds
 from course_utils.checks.kernel.evidence import outcome_of
 from course_utils.checks.kernel.ladder import Ladder, Rung
@@ -43,23 +43,23 @@ class Example:
 
     Attributes:
         rung: the input with its measure; it has the name of the rung that it resembles.
-        gave: the outcome of the answer.
+        outcome: that of the answer.
         right: the right outcome.
         small: how to draw and show inputs like it; None if the ladder does not say.
         drawn: whether the input was drawn; otherwise it is a rung of the ladder.
         ran_out: whether the time ended before the search did.
         unsteady: whether the answer gave another result when it was run again.
-        tried: the number of inputs tried.
+        attempts: the number of inputs tried.
     """
 
     rung: Rung
-    gave: Outcome
+    outcome: Outcome
     right: Outcome
     small: Small | None
     drawn: bool = True
     ran_out: bool = False
     unsteady: bool = False
-    tried: int = 0
+    attempts: int = 0
 
     @property
     def numbers(self) -> int:
@@ -92,41 +92,45 @@ def find_smallest(
     importlib.import_module("hypothesis")  # here, because the first import takes a while
     search = _Search(judge, namespace, time.process_time() + seconds)
     silence = io.StringIO()
-    with redirect_stdout(silence), redirect_stderr(silence), Patience(STUCK * seconds) as patience:
+    with redirect_stdout(silence), redirect_stderr(silence), TimeLimit(STUCK * seconds) as limit:
         try:
             if has_answers():
                 search.run(failed)
         except _Over:
             search.ran_out = True
-    found = search.best
-    if found is None or count_numbers(failed[0].args) < found.numbers:
-        found = _smallest_rung(judge, namespace, failed, bool(patience.message)) or found
-    if found is None:
+    example = search.best
+    if example is None or count_numbers(failed[0].args) < example.numbers:
+        example = _smallest_rung(judge, namespace, failed, bool(limit.message)) or example
+    if example is None:
         return None
-    return replace(found, ran_out=search.ran_out or bool(patience.message), tried=search.tried)
+    return replace(example, ran_out=search.ran_out or bool(limit.message), attempts=search.attempts)
 
 
 class _Search:
     """A search for the smallest input on which an answer is wrong; `best` is the smallest one so far."""
 
     def __init__(self, judge: JudgedExercise, namespace: Mapping[str, Any], ends: float):
-        self.judge, self.namespace, self.ends = judge, namespace, ends
+        self.judge = judge
+        self.namespace = namespace
+        self.ends = ends
         self.best: Example | None = None
-        self.ran_out, self.tried = False, 0
+        self.ran_out = False
+        self.attempts = 0
 
     def run(self, failed: Sequence[Rung]) -> None:
         """Try inputs like each of the failing rungs, with short axes first, then parts cut out of these rungs."""
-        drawn = [(rung, small_for(self.judge.ladder, rung)) for rung in failed]
-        templates = [(rung, small) for rung, small in drawn if small is not None]
+        pairs = [(rung, small_for(self.judge.ladder, rung)) for rung in failed]
+        templates = [(rung, small) for rung, small in pairs if small is not None]
         if not templates:
             return
         for longest, tries, cut in LEVELS:
             for rung, small in templates[:TEMPLATES]:
-                self._look(rung, small, longest, tries, cut)
+                self._try_inputs(rung, small, longest, tries, cut)
                 if self.best is not None:
                     return
 
-    def _look(self, like: Rung, small: Small, longest: int, tries: int, cut: bool) -> None:
+    def _try_inputs(self, like: Rung, small: Small, longest: int, tries: int, cut: bool) -> None:
+        """Try a number of inputs like a rung's, and keep the smallest one on which the answer is wrong."""
         from hypothesis import HealthCheck, Phase, find, settings
         from hypothesis.errors import HypothesisException
         from hypothesis.strategies import booleans, composite
@@ -136,7 +140,8 @@ class _Search:
         @composite
         def inputs(draw: Callable) -> Rung:
             def choose(least: int, most: int) -> int:
-                number, span = 0, most - least + 1
+                number = 0
+                span = most - least + 1
                 for _ in range((span - 1).bit_length()):
                     number = 2 * number + draw(bit)
                 return least + number % span
@@ -160,22 +165,22 @@ class _Search:
     def _is_wrong(self, rung: Rung, small: Small, cut: bool) -> bool:
         if time.process_time() > self.ends:
             raise _Over
-        self.tried += 1
+        self.attempts += 1
         if small.fits is not None and not small.fits(*rung.args):
             return False
-        ladder, exercise = self.judge.ladder, self.judge.exercise
-        right = outcome_of(rung, ladder, exercise.reference, arrays=True)
+        ladder = self.judge.ladder
+        right = outcome_of(rung, ladder, self.judge.exercise.reference, arrays=True)
         if right.error or any(math.isnan(x) for array in right.values.values() for x in array.entries):
             return False  # the statement rules this input out
-        gave = outcome_of(rung, ladder, self.namespace)
+        outcome = outcome_of(rung, ladder, self.namespace)
         exact = self.judge.tolerance(rung.name)
         tolerance = exact if cut or rung.tolerance else _wider(exact)
-        if holds(gave, right, tolerance):
+        if holds(outcome, right, tolerance):
             return False
-        found = Example(rung, gave, right, small)
-        if self.best is None or size_of(found.rung.args) < size_of(self.best.rung.args):
+        example = Example(rung, outcome, right, small)
+        if self.best is None or size_of(example.rung.args) < size_of(self.best.rung.args):
             again = outcome_of(rung, ladder, self.namespace)
-            self.best = replace(found, unsteady=again != gave)
+            self.best = replace(example, unsteady=again != outcome)
         return True
 
 
@@ -206,13 +211,13 @@ def _smallest_rung(
     rung = failed[0]
     right = next(each for each in judge.reference().outcomes if each.rung == rung.name)
     silence = io.StringIO()
-    with redirect_stdout(silence), redirect_stderr(silence), Patience() as patience:
-        gave = outcome_of(rung, judge.ladder, namespace)
-    return None if patience.message else Example(rung, gave, right, small_for(judge.ladder, rung), drawn=False)
+    with redirect_stdout(silence), redirect_stderr(silence), TimeLimit() as limit:
+        outcome = outcome_of(rung, judge.ladder, namespace)
+    return None if limit.message else Example(rung, outcome, right, small_for(judge.ladder, rung), drawn=False)
 
 
 def small_for(ladder: Ladder, rung: Rung) -> Small | None:
-    """Return how to draw inputs like a rung's; None where the ladder does not say."""
+    """Return how to draw inputs like a rung's; None if the ladder does not say."""
     own = [small for small in ladder.small if small.measures is not None and rung.measure in small.measures]
     rest = [small for small in ladder.small if small.measures is None]
     return next(iter(own + rest), None)
@@ -228,8 +233,9 @@ def is_blank(value: Any) -> bool:
 def size_of(args: Any) -> tuple[int, int, int, float]:
     """Return a size to compare inputs by: the counts of numbers, of non-halves and of non-integers, and the sum."""
     finite = [abs(number) for number in _flat(args) if math.isfinite(number)]
-    no_halves, not_whole = (sum(number * part % 1 != 0 for number in finite) for part in (2, 1))
-    return count_numbers(args), no_halves, not_whole, sum(finite)
+    not_halves = sum(number * 2 % 1 != 0 for number in finite)
+    not_whole = sum(number % 1 != 0 for number in finite)
+    return count_numbers(args), not_halves, not_whole, sum(finite)
 
 
 def _flat(args: Any) -> list[float]:

@@ -54,7 +54,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Found:
+class AnswerCode:
     """The code of an answer, with the code from other cells that it needs.
 
     Attributes:
@@ -122,16 +122,18 @@ def statements(source: str) -> tuple[Statement, ...]:
     except NO_PYTHON:
         return ()
     lines = text.splitlines(keepends=True)
-    found = []
+    top_level = []
     for node in tree.body:
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-        found.append(_read(node, "".join(lines[first - 1 : node.end_lineno]).rstrip("\n")))
-    return tuple(found)
+        top_level.append(_analyse(node, "".join(lines[first - 1 : node.end_lineno]).rstrip("\n")))
+    return tuple(top_level)
 
 
-def _read(statement: ast.stmt, source: str) -> Statement:
+def _analyse(statement: ast.stmt, source: str) -> Statement:
     """Return what a statement does with names; without recursion, so that no nesting is too deep."""
-    binds, modules, changes = set[str](), set[str](), set[str]()
+    binds: set[str] = set()
+    modules: set[str] = set()
+    changes: set[str] = set()
     unread: list[Any] = [statement]
     while unread:
         node = unread.pop()
@@ -149,7 +151,7 @@ def _read(statement: ast.stmt, source: str) -> Statement:
             unread += ast.iter_child_nodes(node)
     binds |= modules
     decorators = {_base(each) for each in getattr(statement, "decorator_list", ())}
-    reads = _read_at_once(statement) if isinstance(statement, SIMPLE) else ()
+    reads = _names_read(statement) if isinstance(statement, SIMPLE) else ()
     return Statement(source, *map(frozenset, (binds, modules, changes - {""}, decorators - {""}, reads)))
 
 
@@ -169,21 +171,23 @@ def _base(node: ast.expr) -> str:
     return node.id
 
 
-def _read_at_once(statement: ast.AST) -> set[str]:
+def _names_read(statement: ast.AST) -> set[str]:
     """Return the names that a statement reads when it runs, and not only when a function that it defines is called."""
-    found, unread = set[str](), [statement]
+    names: set[str] = set()
+    unread: list[ast.AST] = [statement]
     while unread:
         node = unread.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            unread += [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+            keyword_defaults = [each for each in node.args.kw_defaults if each is not None]
+            unread += [*node.decorator_list, *node.args.defaults, *keyword_defaults]
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            found.add(node.target.id)
+            names.add(node.target.id)
         if not isinstance(node, ast.Lambda):
             unread += ast.iter_child_nodes(node)
-    return found
+    return names
 
 
 def used_names(source: str) -> set[str]:
@@ -193,13 +197,15 @@ def used_names(source: str) -> set[str]:
         tables = [symtable.symtable(source, "cell", "exec")]
     except NO_PYTHON:
         return set(re.findall(r"\w+", source))
-    found = set()
+    names = set()
     while tables:
         table = tables.pop()
         tables += table.get_children()
-        top = table.get_type() == "module"
-        found |= {each.get_name() for each in table.get_symbols() if each.is_referenced() and (top or each.is_global())}
-    return found
+        is_top = table.get_type() == "module"
+        for each in table.get_symbols():
+            if each.is_referenced() and (is_top or each.is_global()):
+                names.add(each.get_name())
+    return names
 
 
 def defines(source: str, names: Collection[str]) -> bool:
@@ -210,8 +216,8 @@ def defines(source: str, names: Collection[str]) -> bool:
 
 def definitions(source: str, names: Collection[str]) -> str:
     """Return the statements of a cell that define any of these names, as text."""
-    wanted = frozenset(names)
-    return "\n".join(each.source for each in statements(source) if not wanted.isdisjoint(each.binds))
+    requested = frozenset(names)
+    return "\n".join(each.source for each in statements(source) if not requested.isdisjoint(each.binds))
 
 
 def complete(
@@ -221,26 +227,26 @@ def complete(
     below: Sequence[str] = (),
     names: Collection[str] = (),
     known: Collection[str] = (),
-) -> Found:
+) -> AnswerCode:
     """Return the cell of an answer, with the statements from other cells that it uses.
 
     Before it come the definitions that it uses by name, and what other cells change in these: entries of a table,
     attributes, what a decorator registers. After it comes what the cells between the answer and its check define anew
     or change in it. Star imports of cells that ran before the check come first, since they may replace even built-in
-    names; where a name stays missing, those of the other cells are added and are taken to define it.
+    names; if a name stays missing, those of the other cells are added and are taken to define it.
 
     Args:
         source: the cell that defines the answer.
         above: the cells above it, in order; of two that define a name, the nearest counts.
         after: the cells between it and its check, in order.
-        below: the cells after that; they are looked at for names that no other cell defines.
+        below: the cells after that, which are searched for names that no other cell defines.
         names: what the answer has to define.
         known: names that exist anyway.
     """
     source = plain(source)
     if not _parses(source):
-        return Found(source)
-    return _Search(source, above, after, below, names, known).found()
+        return AnswerCode(source)
+    return _Search(source, above, after, below, names, known).run()
 
 
 Spot = tuple[int, int]  # a statement, by the place of its cell and its own place in it
@@ -261,7 +267,8 @@ class _Search:
         names: Collection[str],
         known: Collection[str],
     ):
-        self.source, self.cells = source, [statements(cell) for cell in (*above, *after, *below)]
+        self.source = source
+        self.cells = [statements(cell) for cell in (*above, *after, *below)]
         self.between = range(len(above), len(above) + len(after))
         self.places: dict[str, list[int]] = {}  # of the cells that define a name, the one to take first
         for place in (*reversed(range(len(above))), *range(len(above), len(self.cells))):
@@ -273,15 +280,17 @@ class _Search:
         self.have = own | set(known) | NAMES_OF_JUPYTER | (NAMES_OF_PYTHON - earlier)
         self.modules = {name for each in statements(source) for name in each.modules}
         self.needed = _reached(statements(source), names)  # of its own names, those that the answer goes by
-        self.brought, self.appended, self.missing = set[Spot](), set[Spot](), set[str]()
+        self.brought: set[Spot] = set()
+        self.appended: set[Spot] = set()
+        self.missing: set[str] = set()
         self.defined_at: dict[str, Spot] = {}  # by the statements that were found
         self.unread = sorted((used_names(source) | set(names)) - self.have)
-        before = set[str]()
+        before: set[str] = set()
         for statement in statements(source):
             self.continue_from((statement.reads & self.own) - before, len(above))
             before |= statement.binds
 
-    def found(self) -> Found:
+    def run(self) -> AnswerCode:
         """Return the code with all that it needs."""
         for _ in range(MOST_ROUNDS):
             self.define()
@@ -293,9 +302,10 @@ class _Search:
         before = [*stars, *(self.at(spot).source for spot in sorted(self.brought))]
         below = [self.at(spot).source for spot in sorted(self.appended)]
         bound = frozenset(name for spot in self.brought | self.appended for name in self.at(spot).binds)
-        return Found(self.assembled(before, below), frozenset() if stars else frozenset(self.missing), bound)
+        missing = frozenset() if stars else frozenset(self.missing)
+        return AnswerCode(self.assemble(before, below), missing, bound)
 
-    def assembled(self, before: list[str], below: list[str]) -> str:
+    def assemble(self, before: list[str], below: list[str]) -> str:
         """Return the answer's code with the statements before and below it, and imports from __future__ on top."""
         earlier = [each.source for cell in self.cells[: self.between.stop] for each in cell]
         futures = [each for each in dict.fromkeys(earlier) if FUTURE.match(each)]
@@ -305,15 +315,20 @@ class _Search:
         for own in [each.source for each in statements(source) if FUTURE.match(each.source)]:
             futures.append(own)
             source = source.replace(own, "pass", 1)
-        parts = ["\n".join(dict.fromkeys(futures)), BROUGHT + "\n".join(before) if before else "", source]
-        return "\n\n".join(filter(None, [*parts, BELOW + "\n".join(below) if below else ""]))
+        parts = [
+            "\n".join(dict.fromkeys(futures)),
+            BROUGHT + "\n".join(before) if before else "",
+            source,
+            BELOW + "\n".join(below) if below else "",
+        ]
+        return "\n\n".join(part for part in parts if part)
 
     def at(self, spot: Spot) -> Statement:
         """Return the statement at a spot."""
         return self.cells[spot[0]][spot[1]]
 
     def take(self, spot: Spot, into: set[Spot]) -> None:
-        """Take a statement, and note what it uses."""
+        """Take a statement, and record what it uses."""
         if spot in self.brought or spot in self.appended:
             return
         into.add(spot)
@@ -348,28 +363,30 @@ class _Search:
             self.continue_from({name}, place)
 
     def continue_from(self, names: Iterable[str], place: int) -> None:
-        """Take the definitions of these names in the nearest cell above a place, where there is one."""
+        """Take the definitions of these names in the nearest cell above a place, if there is one."""
         for name in names:
-            if up := [each for each in self.places.get(name, ()) if each < place]:
-                self.define_in(name, max(up))
+            if above := [each for each in self.places.get(name, ()) if each < place]:
+                self.define_in(name, max(above))
 
     def follow_changes(self) -> bool:
         """Take the statements that change what was found so far; return whether there were any."""
-        many = len(self.brought) + len(self.appended)
+        before = len(self.brought) + len(self.appended)
         for place, cell in enumerate(self.cells[: self.between.stop]):
             for i, statement in enumerate(cell):
                 if self.concerns(statement, (place, i)):
                     self.take((place, i), self.appended if place in self.between else self.brought)
-        return len(self.brought) + len(self.appended) > many
+        return len(self.brought) + len(self.appended) > before
 
     def concerns(self, statement: Statement, spot: Spot) -> bool:
         """Return whether a statement changes what was found, or what the answer defines if it stands below it."""
         if spot[0] in self.between and any(self.is_used(name, spot) for name in statement.binds):
             return True
         changed = set(statement.changes | statement.decorators)
-        for name in statement.decorators:
+        for name in statement.decorators:  # such as one that registers what it decorates in a table
             for place in self.places.get(name, [])[:1]:
-                changed |= {each for one in self.cells[place] if name in one.binds for each in _changed_in(one.source)}
+                for definition in self.cells[place]:
+                    if name in definition.binds:
+                        changed |= _names_changed(definition.source)
         return any(self.is_used(name, spot) for name in changed - self.modules)
 
     def is_used(self, name: str, spot: Spot) -> bool:
@@ -379,7 +396,8 @@ class _Search:
 
 def _reached(own: Sequence[Statement], names: Collection[str]) -> set[str]:
     """Return, of the names that a cell defines, these and those that their definitions use."""
-    reached, more = set[str](), set(names)
+    reached: set[str] = set()
+    more = set(names)
     while more:
         reached |= more
         used = {name for each in own if each.binds & more for name in used_names(each.source)}
@@ -388,39 +406,39 @@ def _reached(own: Sequence[Statement], names: Collection[str]) -> set[str]:
 
 
 @lru_cache(maxsize=512)
-def _changed_in(source: str) -> frozenset[str]:
+def _names_changed(source: str) -> frozenset[str]:
     """Return the names whose objects a statement changes, also in the functions that it defines."""
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
-            found.add(_base(node))
+            names.add(_base(node))
         elif isinstance(node, ast.Call) and _fills(node.func):
-            found.add(_base(node.func))
-    return frozenset(found)
+            names.add(_base(node.func))
+    return frozenset(names)
 
 
 def modules_not_graded(source: str) -> list[str]:
     """List the modules that a cell imports, at any depth, and that a grader's kernel may lack, in order.
 
-    An import that the cell does without is left out: in `try` with a handler, below `if TYPE_CHECKING` or `find_spec`.
+    Imports that the cell can do without are left out: in `try` with a handler, below `if TYPE_CHECKING` or `find_spec`.
     """
     try:
         unread: list[ast.AST] = [ast.parse(plain(source))]
     except NO_PYTHON:
         return []
-    found: dict[str, None] = {}
+    imported: dict[str, None] = {}
     while unread:
         node = unread.pop(0)
         if isinstance(node, ast.Import):
-            found |= dict.fromkeys(alias.name for alias in node.names)
+            imported |= dict.fromkeys(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            found[(node.module or ".") if not node.level else "."] = None
+            imported[(node.module or ".") if not node.level else "."] = None
         elif isinstance(node, ast.Try) and node.handlers:
             unread += [*node.handlers, *node.finalbody]
         elif isinstance(node, ast.If) and re.search("TYPE_CHECKING|find_spec", ast.unparse(node.test)):
             unread += node.orelse
         else:
             unread += ast.iter_child_nodes(node)
-    there = {*PACKAGES, *sys.stdlib_module_names} - {"multiprocessing"}
-    names = [name if name.startswith("course_utils") else name.partition(".")[0] or "." for name in found]
-    return [name for name in dict.fromkeys(names) if name not in there and not IN_A_KERNEL.fullmatch(name)]
+    installed = {*PACKAGES, *sys.stdlib_module_names} - {"multiprocessing"}
+    names = [name if name.startswith("course_utils") else name.partition(".")[0] or "." for name in imported]
+    return [name for name in dict.fromkeys(names) if name not in installed and not IN_A_KERNEL.fullmatch(name)]

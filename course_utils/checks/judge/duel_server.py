@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from course_utils.checks.judge.duel_trial import Known, Trial
+from course_utils.checks.judge.duel_trial import KnownCalls, Trial
 from course_utils.checks.judge.duel_verdict import holds
 from course_utils.checks.judge.rungs import calls_of, implementations
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, Outcome
@@ -33,24 +33,27 @@ GRAIN = 16.0  # rounding errors by which the floats of one place may be off: no 
 class Arena:
     """Server for one grading of a duel: all implementations of a day, in a random order with repeats.
 
-    `answer` replies to the kernel's questions; `named` then reads the evidence that the kernel sent.
+    `answer` replies to the kernel's questions; `by_name` then reads the evidence that the kernel sent.
     """
 
     def __init__(self, day: int):
-        self.lot = lot = random.SystemRandom()
+        self.day = day
+        self.random = random.SystemRandom()
         self.implementations = implementations(day, hidden=True)
-        gross = [i for i, each in enumerate(self.implementations) if each.gross]
-        again = [
-            i
-            for i, times in zip(lot.sample(gross, len(DECOYS)), DECOYS, strict=True)
-            for _ in range(lot.randint(*times))
-        ]
-        self.order = [*range(len(self.implementations)), *again]
-        lot.shuffle(self.order)
-        self.day, self.spent = day, 0.0
+        self.order = self._draw_order()  # of indices of implementations, some of them repeated
+        self.seconds_used = 0.0
         self.verdicts: list[float | None] = []  # by place in the order; None where the test raised an error
-        self.known = Known()
+        self.known = KnownCalls()
         self.trial: Trial | None = None  # of the implementation that awaits its verdict
+
+    def _draw_order(self) -> list[int]:
+        """Return the indices of all implementations in a random order, with those of the decoys repeated."""
+        order = [*range(len(self.implementations))]
+        gross = [i for i, each in enumerate(self.implementations) if each.gross]
+        for decoy, repeats in zip(self.random.sample(gross, len(DECOYS)), DECOYS, strict=True):
+            order += [decoy] * self.random.randint(*repeats)
+        self.random.shuffle(order)
+        return order
 
     def more_seconds(self) -> float:
         """Return the seconds that the test has earned by its verdicts, in addition to those that it began with."""
@@ -68,27 +71,27 @@ class Arena:
             KernelLost: If the kernel goes on asking when all seconds are used up.
         """
         began = time.process_time()
-        if self.spent > ASKING_ON * self.seconds:
+        if self.seconds_used > ASKING_ON * self.seconds:
             raise KernelLost("timeout", f"The test's calls took this process more than {ASKING_ON * self.seconds:g} s")
         try:
             return self._answer(text)
         finally:
-            self.spent += time.process_time() - began
+            self.seconds_used += time.process_time() - began
 
     def _answer(self, text: str) -> str:
-        question = self._read(text)
+        question = self._parse(text)
         if isinstance(question, str):
             return json.dumps({"refused": question})
         if question.get("how") == "many":
             return json.dumps({"many": len(self.order)})
         if self.trial is None:
             each = self.implementations[self.order[len(self.verdicts)]]
-            line = partial(each.line, calls_of(self.day), self.lot.uniform(-GRAIN, GRAIN))
+            line = partial(each.line, calls_of(self.day), self.random.uniform(-GRAIN, GRAIN))
             self.trial = Trial(line, self.known)
         return self.trial.answer(question)
 
-    def _read(self, text: str) -> dict[str, Any] | str:
-        """Return the question in a text, after the verdicts in it were taken; or why it is refused."""
+    def _parse(self, text: str) -> dict[str, Any] | str:
+        """Take the verdicts in a text, and return the question in it; or why it is refused."""
         try:
             question = json.loads(text) if len(text) <= LARGEST_QUESTION else None
         except (ValueError, RecursionError):
@@ -97,15 +100,16 @@ class Arena:
             return "the call cannot be read"
         if question.get("how") == "many":
             return question
-        told = question.get("told")
-        for said in told[: len(self.order) - len(self.verdicts)] if isinstance(told, list) else ():
-            self.verdicts.append(float(said) if said in (0, 1) else None)
+        sent = question.get("verdicts")
+        verdicts = sent if isinstance(sent, list) else []
+        for verdict in verdicts[: len(self.order) - len(self.verdicts)]:
+            self.verdicts.append(float(verdict) if verdict in (0, 1) else None)
             if self.trial is not None:
                 self.trial.end()
             self.trial = None
         if type(question.get("of")) is not int or question["of"] != len(self.verdicts) or self.done:
             return "it is not its turn"
-        if self.spent > self.seconds:
+        if self.seconds_used > self.seconds:
             return f"the implementations have worked for {self.seconds:g} s, and no more"
         return question
 
@@ -114,22 +118,23 @@ class Arena:
         """Whether every implementation has its verdict."""
         return len(self.verdicts) == len(self.order)
 
-    def named(self, evidence: Evidence) -> Evidence:
+    def by_name(self, evidence: Evidence) -> Evidence:
         """Turn evidence by place into evidence by name of the implementation.
 
-        Verdicts are those that arrived here; the evidence adds only error texts. Where an implementation came more than
+        Verdicts are those that arrived here; the evidence adds only error texts. If an implementation came more than
         once, the test's worst outcome on it counts.
         """
-        told = {each.rung: each.error for each in evidence.outcomes}
+        errors = {each.rung: each.error for each in evidence.outcomes}
         outcomes: dict[int, Outcome] = {}
         for place, i in enumerate(self.order):
-            outcome = self._outcome(place, i, told.get(str(place), ""))
+            outcome = self._outcome(place, i, errors.get(str(place), ""))
             if i not in outcomes or not holds(outcome, self.implementations[i].right):
                 outcomes[i] = outcome
         return replace(evidence, outcomes=[outcomes[i] for i in range(len(self.implementations))])
 
     def _outcome(self, place: int, i: int, error: str) -> Outcome:
-        verdict, name = self.verdicts[place] if place < len(self.verdicts) else None, self.implementations[i].name
+        name = self.implementations[i].name
+        verdict = self.verdicts[place] if place < len(self.verdicts) else None
         if verdict is not None:
             return Outcome(name, {"verdict": Numbers((), (verdict,))})
         return Outcome(name, error=error or NO_RESULT)

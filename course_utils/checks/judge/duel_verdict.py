@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_utils.checks.judge.implementation import Implementation
-from course_utils.checks.judge.rungs import shown
+from course_utils.checks.judge.rungs import visible_implementations
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.remote import LARGEST_WHOLE, MOST_CALLS, MOST_NUMBERS, MOST_SCORES
@@ -27,17 +27,16 @@ class Standing:
     """The verdict of a test on one implementation.
 
     Attributes:
-        what: the implementation.
         held: whether the test is right about it.
         error: the error that the test raised, or "".
     """
 
-    what: Implementation
+    implementation: Implementation
     held: bool
     error: str = ""
 
 
-def limits_told() -> str:
+def describe_limits() -> str:
     """Return the limits on a test's calls and time, in the words of the exercises' statements."""
     return (
         f"`f` can be called, and nothing else. One implementation takes up to {MOST_CALLS:,} calls, those of what it "
@@ -56,69 +55,77 @@ def standings(day: int, outcomes: Mapping[str, Outcome]) -> list[Standing]:
     Args:
         outcomes: the test's outcomes, by name of the implementation.
     """
-    told = [(each, outcomes.get(each.name, Outcome(each.name))) for each in shown(day)]
-    return [Standing(each, holds(outcome, each.right), outcome.error) for each, outcome in told]
+    rows = []
+    for each in visible_implementations(day):
+        outcome = outcomes.get(each.name, Outcome(each.name))
+        rows.append(Standing(each, holds(outcome, each.right), outcome.error))
+    return rows
 
 
 def holds(outcome: Outcome, right: bool) -> bool:
-    """Return whether a test is right about an implementation; False where it gave neither a verdict nor an error."""
+    """Return whether a test is right about an implementation; False if it gave neither a verdict nor an error."""
     if outcome.error:
         return not right
-    said = outcome.values.get("verdict")
-    return said is not None and said.entries == (float(right),)
+    verdict = outcome.values.get("verdict")
+    return verdict is not None and verdict.entries == (float(right),)
 
 
 def judge_duel(
-    day: int, gave: Sequence[Outcome], wanted: Sequence[Outcome], find_slip: Callable[[], tuple[str, str] | None]
+    day: int,
+    outcomes: Sequence[Outcome],
+    right: Sequence[Outcome],
+    find_weak_test: Callable[[], tuple[str, str] | None],
 ) -> Verdict:
     """Return the verdict on a test.
 
     Args:
-        gave: the outcomes of the learner's test.
-        wanted: the outcomes of the reference test, for the same implementations in the same order.
-        find_slip: returns name and message of a known weak test that agrees with this one on every visible
-            implementation, or None. It takes long, and is called only where the test is wrong about some.
+        outcomes: the outcomes of the learner's test.
+        right: the outcomes of the reference test, for the same implementations in the same order.
+        find_weak_test: returns name and message of a known weak test that agrees with this one on every visible
+            implementation, or None. It takes long, and is called only if the test is wrong about some.
     """
-    right = [bool(each.values["verdict"].entries[0]) for each in wanted]
-    held = [holds(outcome, ok) for outcome, ok in zip(gave, right, strict=True)]
-    rungs = tuple((each.rung, ok) for each, ok in zip(wanted, held, strict=True))
+    is_right = [bool(each.values["verdict"].entries[0]) for each in right]
+    held = [holds(outcome, ok) for outcome, ok in zip(outcomes, is_right, strict=True)]
+    rungs = tuple((each.rung, ok) for each, ok in zip(right, held, strict=True))
     if all(held):
         return Verdict("passed", 1.0, rungs=rungs)
-    kept = [ok for ok, is_right in zip(held, right, strict=True) if is_right]
-    caught = [ok for ok, is_right in zip(held, right, strict=True) if not is_right]
-    share = (sum(caught) / len(caught)) ** 2 if all(kept) else 0.0  # squared: a single example catches more than half
-    raised = any(is_right and outcome.error for outcome, is_right in zip(gave, right, strict=True))
-    slip = None if raised else find_slip()  # the error says more
-    named = {wanted[i].rung: gave[i] for i in range(len(wanted))}
-    message = _counted(kept, caught) + " " + (slip[1] if slip else _advice(standings(day, named)))
-    return Verdict("failed", round(share, 4), message.strip(), slip[0] if slip else None, rungs)
+    # Whether the test accepts each right implementation, and whether it catches each wrong one.
+    accepted = [ok for ok, right_one in zip(held, is_right, strict=True) if right_one]
+    caught = [ok for ok, right_one in zip(held, is_right, strict=True) if not right_one]
+    share = (sum(caught) / len(caught)) ** 2 if all(accepted) else 0.0  # a single example catches more than half
+    raised = any(right_one and outcome.error for outcome, right_one in zip(outcomes, is_right, strict=True))
+    weak_test = None if raised else find_weak_test()  # an error says more than the name of a weak test
+    by_name = {each.rung: outcome for each, outcome in zip(right, outcomes, strict=True)}
+    advice = weak_test[1] if weak_test else _advice(standings(day, by_name))
+    message = f"{_describe_counts(accepted, caught)} {advice}".strip()
+    return Verdict("failed", round(share, 4), message, weak_test[0] if weak_test else None, rungs)
 
 
-def _counted(kept: Sequence[bool], caught: Sequence[bool]) -> str:
-    condemned = len(kept) - sum(kept)
-    found = f"The test catches {sum(caught)} of {len(caught)} wrong implementations"
+def _describe_counts(accepted: Sequence[bool], caught: Sequence[bool]) -> str:
+    condemned = len(accepted) - sum(accepted)
+    catches = f"The test catches {sum(caught)} of {len(caught)} wrong implementations"
     if condemned:
-        return f"{found}, but it condemns {condemned} of {len(kept)} right ones, and then nothing counts."
-    return f"{found} and keeps all {len(kept)} right ones."
+        return f"{catches}, but it condemns {condemned} of {len(accepted)} right ones, and then nothing counts."
+    return f"{catches} and keeps all {len(accepted)} right ones."
 
 
-def _advice(found: Sequence[Standing]) -> str:
+def _advice(rows: Sequence[Standing]) -> str:
     """Describe a right implementation that was condemned, by an error first, else hint at a wrong one that got away."""
-    for each in sorted(found, key=lambda one: not one.error):
-        if each.what.right and not each.held:
+    for each in sorted(rows, key=lambda row: not row.error):
+        if each.implementation.right and not each.held:
             raised = f" On it the test raised {each.error}." if each.error else ""
-            return f"Condemned: {each.what.said}{raised}"
-    for each in found:
+            return f"Condemned: {each.implementation.explanation}{raised}"
+    for each in rows:
         if not each.held:
-            return f"A hint at one that got away: {each.what.hint}"
+            return f"A hint at one that got away: {each.implementation.hint}"
     return "Those that got away are none of the notebook's: the test must hold for others too."
 
 
-def tell_duel(day: int, rungs: Sequence[tuple[str, bool]]) -> str:
+def describe_duel(day: int, rungs: Sequence[tuple[str, bool]]) -> str:
     """Return the result as lines of text, in which the wrong implementations that got away have numbers, not names."""
-    held, found = dict(rungs), shown(day)
-    right = [each for each in found if each.right]
-    wrong = [each for each in found if not each.right]
+    held = dict(rungs)
+    right = [each for each in visible_implementations(day) if each.right]
+    wrong = [each for each in visible_implementations(day) if not each.right]
     caught = [each.name for each in wrong if held.get(each.name)]
     away = [str(number) for number, each in enumerate(wrong, 1) if not held.get(each.name)]
     condemned = [each.name for each in right if not held.get(each.name)]
@@ -137,14 +144,15 @@ def board_of(day: int, rungs: Sequence[tuple[str, bool]], one_example: Sequence[
     Args:
         one_example: outcomes of the known weak test that tries a single example.
     """
-    held, often = dict(rungs), {each.rung: each for each in one_example}
+    held = dict(rungs)
+    on_one_example = {each.rung: each for each in one_example}
     return [
         {
             "right": each.right,
             "held": bool(held.get(each.name)),
             "name": each.name,
-            "told": each.said,
-            "hints": [] if each.right else [OFTEN if holds(often[each.name], False) else SELDOM, each.hint],
+            "told": each.explanation,
+            "hints": [] if each.right else [OFTEN if holds(on_one_example[each.name], False) else SELDOM, each.hint],
         }
-        for each in shown(day)
+        for each in visible_implementations(day)
     ]

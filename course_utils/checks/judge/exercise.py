@@ -14,7 +14,7 @@ class Mistake:
     Attributes:
         answer: a function, or the values of hand-worked entries; None in a student's edition, which stores only the
             results.
-        overflow: whether its results are right until exp overflows, so that it is looked for beside other mistakes.
+        overflow: whether its results are right until exp overflows, so that it may come on top of another mistake.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Exercise:
         points: full marks.
         reference: the right answer, by name; every value is None in a student's edition.
         mistakes: the known mistakes, the most telling first.
-        uses: the earlier exercises that this one builds on. Where the learner's answer to one of them fails, the
+        uses: the earlier exercises that this one builds on. If the learner's answer to one of them fails, the
             reference answer replaces it.
         scaled: makes the right answer with its scores multiplied by a factor; None in a student's edition.
     """

@@ -38,14 +38,15 @@ def days_with_exercises() -> list[int]:
 
 @cache
 def _stored_exercises(day: int) -> dict[str, Exercise]:
-    return {
-        grade_id: Exercise(
-            kept["points"],
-            dict.fromkeys(kept["names"]),
-            tuple(Mistake(known["name"], None, known["message"], known["overflow"]) for known in kept["mistakes"]),
-            tuple(kept["uses"]),
-            kept["rtol"],
-            kept["atol"],
+    exercises = {}
+    for grade_id, record in stored(day).items():
+        mistakes = [Mistake(each["name"], None, each["message"], each["overflow"]) for each in record["mistakes"]]
+        exercises[grade_id] = Exercise(
+            record["points"],
+            dict.fromkeys(record["names"]),
+            tuple(mistakes),
+            tuple(record["uses"]),
+            record["rtol"],
+            record["atol"],
         )
-        for grade_id, kept in stored(day).items()
-    }
+    return exercises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from course_utils.checks.kernel.remote import Calls, Local
+from course_utils.checks.kernel.remote import Calls, LocalLine
 
 ONE_EXAMPLE = "one example"  # the weak test that shows which implementations are wrong nearly everywhere
 
@@ -17,7 +17,7 @@ class Implementation:
     Attributes:
         name: unique within its day.
         function: what a test may call.
-        said: how a right implementation is written, or what is wrong with a wrong one.
+        explanation: how a right implementation is written, or what is wrong with a wrong one.
         hint: what to try when a wrong implementation got away.
         gross: whether it is wrong on nearly every input.
     """
@@ -25,31 +25,31 @@ class Implementation:
     name: str
     function: Callable
     right: bool
-    said: str
+    explanation: str
     hint: str = ""
     gross: bool = False
     anew: bool = False  # `function` is a factory, called once per trial, because the bug is shared state
 
-    def line(self, calls: Calls, grain: float = 0.0) -> Local:
+    def line(self, calls: Calls, grain: float = 0.0) -> LocalLine:
         """Return a new line to the implementation, which shares nothing with earlier ones.
 
         Args:
             calls: the calls that a test may make, with their parameters.
-            grain: see `Local`.
+            grain: see `LocalLine`.
         """
-        return Local(self.function() if self.anew else self.function, calls, grain)
+        return LocalLine(self.function() if self.anew else self.function, calls, grain)
 
 
-def right(name: str, function: Callable, said: str = "") -> Implementation:
+def right(name: str, function: Callable, explanation: str = "") -> Implementation:
     """Return a right implementation."""
-    return Implementation(name, function, True, said or f"It is right: {name}.")
+    return Implementation(name, function, True, explanation or f"It is right: {name}.")
 
 
 def wrong(
-    name: str, function: Callable, said: str, hint: str, gross: bool = False, anew: bool = False
+    name: str, function: Callable, explanation: str, hint: str, gross: bool = False, anew: bool = False
 ) -> Implementation:
     """Return a wrong implementation."""
-    return Implementation(name, function, False, said, hint, gross, anew)
+    return Implementation(name, function, False, explanation, hint, gross, anew)
 
 
 def only_if(condition: Callable[..., bool], slip: Callable, honest: Callable) -> Callable:

@@ -1,6 +1,6 @@
 """Right answers that a check lends to an exercise, in place of earlier answers that do not pass yet.
 
-They come from the course's own library, which a student's edition holds as well, so that a check lends the same in
+They come from the course's own library, which a student's edition contains as well, so that a check lends the same in
 every edition. The grader lends the reference answers.
 """
 
@@ -15,11 +15,17 @@ STEP = 1e-30  # of a derivative by the complex step, which takes no difference a
 
 def lent_functions(day: int) -> Mapping[str, Callable]:
     """Return the functions that the checks of a day can lend, by name."""
-    lending = {1: _of_day_1, 2: _of_day_2, 3: _of_day_3, 4: _of_day_4, 5: _of_day_5}
+    lending = {
+        1: _functions_of_day_1,
+        2: _functions_of_day_2,
+        3: _functions_of_day_3,
+        4: _functions_of_day_4,
+        5: _functions_of_day_5,
+    }
     return lending[day]() if day in lending else {}
 
 
-def _of_day_1() -> Mapping[str, Callable]:
+def _functions_of_day_1() -> Mapping[str, Callable]:
     from course_utils.attention import lists  # here, since the page loads no module that its day does not need
 
     return {
@@ -29,7 +35,7 @@ def _of_day_1() -> Mapping[str, Callable]:
     }
 
 
-def _of_day_2() -> Mapping[str, Callable]:
+def _functions_of_day_2() -> Mapping[str, Callable]:
     from course_utils.attention import arrays
 
     return {"softmax": arrays.softmax, "attention_backward": _gradients}
@@ -43,18 +49,19 @@ def _gradients(q: np.ndarray, k: np.ndarray, v: np.ndarray, do: np.ndarray) -> t
         exps = np.exp(logits - logits.real.max(axis=-1, keepdims=True))
         return complex((do * ((exps @ v) / exps.sum(axis=-1, keepdims=True))).sum())
 
-    given, found = [np.asarray(x, dtype=complex) for x in (q, k, v)], []
-    for x in given:
+    inputs = [np.asarray(x, dtype=complex) for x in (q, k, v)]
+    gradients = []
+    for x in inputs:
         gradient = np.zeros(x.shape)
         for place in np.ndindex(x.shape):
             x[place] += 1j * STEP
-            gradient[place] = loss(*given).imag / STEP
+            gradient[place] = loss(*inputs).imag / STEP
             x[place] -= 1j * STEP
-        found.append(gradient)
-    return tuple(found)
+        gradients.append(gradient)
+    return tuple(gradients)
 
 
-def _of_day_3() -> Mapping[str, Callable]:
+def _functions_of_day_3() -> Mapping[str, Callable]:
     from course_utils.attention import masks, tensors
 
     return {
@@ -64,7 +71,7 @@ def _of_day_3() -> Mapping[str, Callable]:
     }
 
 
-def _of_day_4() -> Mapping[str, Callable]:
+def _functions_of_day_4() -> Mapping[str, Callable]:
     from course_utils.attention import multihead
     from course_utils.costs import counts
 
@@ -75,7 +82,7 @@ def _of_day_4() -> Mapping[str, Callable]:
     }
 
 
-def _of_day_5() -> Mapping[str, Callable]:
+def _functions_of_day_5() -> Mapping[str, Callable]:
     from course_utils.costs import memory
 
     def kv_cache_bytes(

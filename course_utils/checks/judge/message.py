@@ -1,11 +1,11 @@
-"""What a check says of an answer, in parts that `verdict_card` draws; as a string it is the text for terminals."""
+"""What a check says about an answer, in parts that `verdict_card` draws; as a string it is the text for terminals."""
 
 from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
 
-from course_utils.checks.judge.duel_verdict import tell_duel
+from course_utils.checks.judge.duel_verdict import describe_duel
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
@@ -16,12 +16,12 @@ WIDTH = 88
 
 @dataclass(frozen=True)
 class CheckMessage:
-    """One thing that a check said.
+    """The message of a check.
 
     Attributes:
         verdict: the status, the share of the points, the advice, the named slip, and which steps hold.
         example: the smallest input on which the answer is wrong, as text to read and to paste; "" for none.
-        note: what else there is to say, as that the cell was not run since.
+        note: a remark below the rest, such as that the cell was not run since the last check.
     """
 
     day: int
@@ -39,7 +39,7 @@ class CheckMessage:
 
     @property
     def steps(self) -> tuple[tuple[str, bool], ...]:
-        """The names of the steps, and whether each holds; of hidden inputs nothing is told."""
+        """The names of the steps, and whether each holds; none for hidden inputs."""
         return () if self.hidden else self.verdict.rungs
 
     @property
@@ -49,29 +49,30 @@ class CheckMessage:
         return names[names.index(self.exercise) + 1]
 
     def head(self) -> str:
-        """The line with the points, and with the number of steps that hold where only some do."""
+        """Return the line with the points, and with the number of steps that hold if only some do."""
         earned, full = self.points
         state = "passed" if self.verdict.status == "passed" else "not yet"
-        of = f"{full} point" if full == 1 else f"{full} points"
+        possible = f"{full} point" if full == 1 else f"{full} points"
         held = sum(ok for _, ok in self.steps)
-        some = f" ({held} of {len(self.steps)} steps hold)" if 0 < held < len(self.steps) else ""
-        return f"{self.exercise}{' (hidden inputs)' if self.hidden else ''}: {state}, {earned:g} of {of}{some}"
+        steps = f" ({held} of {len(self.steps)} steps hold)" if 0 < held < len(self.steps) else ""
+        inputs = " (hidden inputs)" if self.hidden else ""
+        return f"{self.exercise}{inputs}: {state}, {earned:g} of {possible}{steps}"
 
     def advice(self) -> str:
-        """The head, the advice and the steps."""
+        """Return the head, the advice and the steps."""
         message = textwrap.fill(self.verdict.message, WIDTH, break_on_hyphens=False, break_long_words=False)
         steps = self.caught()
         if not steps and any(held for _, held in self.steps):
             steps = "\n".join(f"  {'✓' if held else '✗'} {name}" for name, held in self.steps)
-        return "\n\n".join(filter(None, [self.head(), message, steps]))
+        return _paragraphs(self.head(), message, steps)
 
     def caught(self) -> str:
-        """Of a duel, which implementations the test kept and caught, without the names of others; else ""."""
+        """Return which implementations the test of a duel kept and caught, without the names of others; else ""."""
         is_duel = bool(self.steps) and find_ladder(self.day, self.exercise).duel
-        return tell_duel(self.day, self.steps) if is_duel else ""
+        return describe_duel(self.day, self.steps) if is_duel else ""
 
     def as_html(self) -> str:
-        """The card that a notebook shows, in the same words."""
+        """Return the card that a notebook shows, in the same words."""
         caught = self.caught()
         return verdict_card(
             good=self.verdict.status == "passed",
@@ -80,8 +81,13 @@ class CheckMessage:
             slip=self.verdict.misconception is not None,
             example=self.example,
             steps=() if caught else self.steps,
-            note="\n".join(filter(None, [caught, self.note])),
+            note="\n".join(text for text in (caught, self.note) if text),
         )
 
     def __str__(self) -> str:
-        return "\n\n".join(filter(None, [self.advice(), self.example, self.note]))
+        return _paragraphs(self.advice(), self.example, self.note)
+
+
+def _paragraphs(*texts: str) -> str:
+    """Return the texts that are not empty as paragraphs."""
+    return "\n\n".join(text for text in texts if text)

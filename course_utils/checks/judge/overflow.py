@@ -1,4 +1,4 @@
-"""Find that exp overflows in an answer which is wrong in another way, too, so that both slips are told."""
+"""Find that exp overflows in an answer that is wrong in another way, too, so that the learner reads of both slips."""
 
 from __future__ import annotations
 
@@ -7,27 +7,25 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from course_utils.checks.judge.exercise import Mistake
-from course_utils.checks.judge.verdict import Tolerance, holds, is_finite
+from course_utils.checks.judge.verdict import OVERFLOW_ERRORS, Tolerance, holds, is_finite
 from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.outcome import Evidence, Outcome
-
-ERRORS = ("OverflowError", "ZeroDivisionError", "FloatingPointError", "ValueError: math domain error")
 
 
 @dataclass(frozen=True)
 class Overflow:
-    """An overflow that was seen in an answer.
+    """An overflow in an answer.
 
     Attributes:
         mistake: a known mistake that overflows on the same rungs, or on nearly the same.
-        seen: the rungs on which the answer overflows.
+        rungs: the rungs on which the answer overflows.
         others: the other rungs.
         telling: those of the others on which the mistake is right.
         certain: whether the answer overflows wherever the mistake does, returns ∞, or raises OverflowError.
     """
 
     mistake: Mistake
-    seen: Sequence[int]
+    rungs: Sequence[int]
     others: Sequence[int]
     telling: Sequence[int]
     certain: bool
@@ -42,42 +40,55 @@ def find_overflow(
     tolerances: Sequence[Tolerance],
     returns: Collection[str],
 ) -> Overflow | None:
-    """Return the overflow in an answer that is wrong on other rungs too; None where there is no sign of one.
+    """Return the overflow in an answer that is wrong on other rungs too; None if there is no sign of one.
 
     A second slip may make scores larger or smaller. So the answer must overflow only where a known mistake fails, or
-    wherever the known mistake overflows.
+    wherever the known mistake overflows. Of several such mistakes the one that overflows on the most similar rungs is
+    returned.
 
     Args:
         returns: the parts of a result. One of them must hold ∞ or NaN, on inputs that are no float16, which overflows
             by itself: NaN in a gradient alone has other causes, and −∞ alone may be the logarithm of a weight.
     """
-    seen = {i for i, ok in enumerate(held) if not ok and overflows(outcomes[i], right[i])}
-    returned = {i: [x for part in returns for x in _entries(outcomes[i], part)] for i in seen}
-    wide = {i for i in seen if not any(getattr(arg, "dtype", "") == "float16" for arg in rungs[i].args)}
-    sure = {i for i in wide if outcomes[i].error or any(x != -math.inf for x in returned[i])}
-    infinite = any(math.inf in returned[i] or outcomes[i].error.startswith("OverflowError") for i in seen)
-    found: list[tuple[int, Overflow]] = []
+    # The rungs on which the answer overflows, and the entries that are not finite there.
+    overflowed = {i for i, ok in enumerate(held) if not ok and overflows(outcomes[i], right[i])}
+    entries = {i: [x for part in returns for x in _infinite_entries(outcomes[i], part)] for i in overflowed}
+    # Of these the rungs that prove it: not float16, and an error or more than −∞.
+    wide = {i for i in overflowed if not any(getattr(arg, "dtype", "") == "float16" for arg in rungs[i].args)}
+    sure = {i for i in wide if outcomes[i].error or any(x != -math.inf for x in entries[i])}
+    if not sure:
+        return None
+    is_infinite = any(math.inf in entries[i] or outcomes[i].error.startswith("OverflowError") for i in overflowed)
+
+    candidates: list[tuple[int, Overflow]] = []  # each with the number of rungs on which it differs from the answer
     for mistake, known in mistakes:
-        if not mistake.overflow or not sure:
+        if not mistake.overflow:
             continue
+        # Where the known mistake is wrong, and where of these rungs it overflows.
         compared = zip(known.outcomes, right, tolerances, strict=True)
         failed = {i for i, each in enumerate(compared) if not holds(*each)}
-        spilled = {i for i in failed if overflows(known.outcomes[i], right[i])}
-        if spilled & sure and (seen <= failed or spilled <= seen):
-            others = [i for i in range(len(held)) if i not in seen]
-            if all("measure" in right[i].values for i in others):
-                continue  # NaN on every rung has another cause
-            telling = [i for i in others if i not in failed]
-            overflow = Overflow(mistake, sorted(seen), others, telling, spilled <= seen or infinite)
-            found.append((len(seen ^ spilled), overflow))
-    return min(found, key=lambda each: each[0])[1] if found else None
+        mistake_overflowed = {i for i in failed if overflows(known.outcomes[i], right[i])}
+        if not mistake_overflowed & sure:
+            continue
+        if not (overflowed <= failed or mistake_overflowed <= overflowed):
+            continue
+        others = [i for i in range(len(held)) if i not in overflowed]
+        if all("measure" in right[i].values for i in others):
+            continue  # NaN on every rung has another cause
+        telling = [i for i in others if i not in failed]
+        certain = mistake_overflowed <= overflowed or is_infinite
+        overflow = Overflow(mistake, sorted(overflowed), others, telling, certain)
+        candidates.append((len(overflowed ^ mistake_overflowed), overflow))
+    return min(candidates, key=lambda each: each[0])[1] if candidates else None
 
 
-def overflows(given: Outcome, right: Outcome) -> bool:
-    """Return whether an outcome is what comes where exp overflows, or makes 0 of a whole row: ∞, NaN or an error."""
-    return is_finite(right) and (given.error.startswith(ERRORS) if given.error else not is_finite(given))
+def overflows(outcome: Outcome, right: Outcome) -> bool:
+    """Return whether an outcome looks as if exp overflowed, or made 0 of a whole row: ∞, NaN or an error."""
+    if not is_finite(right):
+        return False
+    return outcome.error.startswith(OVERFLOW_ERRORS) if outcome.error else not is_finite(outcome)
 
 
-def _entries(outcome: Outcome, part: str) -> Sequence[float]:
+def _infinite_entries(outcome: Outcome, part: str) -> Sequence[float]:
     """Return the entries of a part of an outcome that are not finite."""
     return [x for x in outcome.values[part].entries if not math.isfinite(x)] if part in outcome.values else ()

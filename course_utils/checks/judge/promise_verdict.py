@@ -21,8 +21,8 @@ from course_utils.checks.kernel.promises import (
     Call,
     Machine,
     Watch,
+    call_as_code,
     nothing,
-    say_call,
 )
 from course_utils.checks.kernel.result_numbers import Numbers
 
@@ -34,46 +34,46 @@ TWO_OBJECTS = (
 )
 SAME_PROMISES = "This slip breaks the same promises on the same calls; another may break them, too."
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
-SHOWN = 8  # most calls of a rung that a message lists
+MOST_LISTED = 8  # most calls of a rung that a message lists
 LARGEST = 1e15  # bound of the numbers that an answer with state may return
 LONGEST_ERROR = 300  # characters, as in evidence
 
 
 def judge_promises(
-    machine: Machine, rungs: Sequence[Rung], gave: Sequence[Outcome], known: Known, hidden: bool
+    machine: Machine, rungs: Sequence[Rung], outcomes: Sequence[Outcome], known: Known, hidden: bool
 ) -> Verdict:
     """Return the verdict on the outcomes of an answer, one for each rung in order."""
-    found = [broken_on(machine, rung, outcome) for rung, outcome in zip(rungs, gave, strict=True)]
-    held = tuple((rung.name, broken is None) for rung, broken in zip(rungs, found, strict=True))
-    first = next(((rung, broken) for rung, broken in zip(rungs, found, strict=True) if broken), None)
-    if first is None:
+    broken = [broken_on(machine, rung, outcome) for rung, outcome in zip(rungs, outcomes, strict=True)]
+    held = tuple((rung.name, each is None) for rung, each in zip(rungs, broken, strict=True))
+    failures = [(rung, each) for rung, each in zip(rungs, broken, strict=True) if each]
+    if not failures:
         return Verdict("passed", 1.0, rungs=held)
-    rung, broken = first
+    rung, first = failures[0]
     if hidden:
-        said = f"Wrong on hidden calls (“{rung.name}”): the promises must hold for any calls. {rung.why}"
-        return Verdict("failed", 0.0, said.strip(), broken.name, held)
-    mistake = recognise(machine, rungs, found, known)
-    shared = rung.measure == machine.played_beside
-    name, why = (broken.name, "")
-    if shared:
-        name, why = SHARED, TWO_OBJECTS
+        message = f"Wrong on hidden calls (“{rung.name}”): the promises must hold for any calls. {rung.why}"
+        return Verdict("failed", 0.0, message.strip(), first.name, held)
+    mistake = recognise(machine, rungs, broken, known)
+    if rung.measure == machine.played_beside:
+        name, reason = SHARED, TWO_OBJECTS
     elif mistake:
-        name, why = mistake.name, f"{mistake.message} {SAME_PROMISES}"
-    return Verdict("failed", 0.0, f"{_told(rung, broken)} {why}".strip(), name, held)
+        name, reason = mistake.name, f"{mistake.message} {SAME_PROMISES}"
+    else:
+        name, reason = first.name, ""
+    return Verdict("failed", 0.0, f"{_describe_failure(rung, first)} {reason}".strip(), name, held)
 
 
-def recognise(machine: Machine, rungs: Sequence[Rung], found: Sequence[Broken | None], known: Known) -> Mistake | None:
-    """Return the known mistake that breaks the same promises on the same rungs; None where there is none.
+def recognise(machine: Machine, rungs: Sequence[Rung], broken: Sequence[Broken | None], known: Known) -> Mistake | None:
+    """Return the known mistake that breaks the same promises on the same rungs; None if there is none.
 
     Rungs with drawn calls are compared only if no other rung fails, because there the promise that breaks first depends
     on choices that an answer is free to make.
     """
-    names = [_name(broken) for broken in found]
+    names = [_name_of(each) for each in broken]
     places = [place for place, rung in enumerate(rungs) if rung.why != ANY_ORDER]
     if not any(names[place] for place in places):
         places = list(range(len(rungs)))
     for mistake, evidence in known:
-        if all(names[i] == _name(broken_on(machine, rungs[i], evidence.outcomes[i])) for i in places):
+        if all(names[i] == _name_of(broken_on(machine, rungs[i], evidence.outcomes[i])) for i in places):
             return mistake
     return None
 
@@ -82,39 +82,41 @@ def broken_on(machine: Machine, rung: Rung, outcome: Outcome) -> Broken | None:
     """Return the promise that an outcome breaks, or None; an outcome that no check can have sent breaks FORGED."""
     setup, calls = rung.args
     if outcome.error:
-        kind, found, text = outcome.error[:LONGEST_ERROR].partition(": ")
-        said = text if kind == BAD_RESULT else f"it raised {kind}{found}{text}"
-        return Broken(len(calls), "no other errors" if kind != BAD_RESULT else FORGED.name, said)
+        error = outcome.error[:LONGEST_ERROR]
+        kind, _, text = error.partition(": ")
+        if kind == BAD_RESULT:
+            return Broken(len(calls), FORGED.name, text)
+        return Broken(len(calls), "no other errors", f"it raised {error}")
     try:
-        heard = [_numbers(outcome.values[str(place)], len(machine.errors)) for place in range(len(calls))]
-        return first_broken(machine, setup, calls, heard)
+        results = [_numbers_of_call(outcome.values[str(place)], len(machine.errors)) for place in range(len(calls))]
+        return first_broken(machine, setup, calls, results)
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return FORGED
 
 
-def _name(broken: Broken | None) -> str:
+def _name_of(broken: Broken | None) -> str:
     return "" if broken is None else broken.name
 
 
-def _numbers(heard: Numbers, errors: int) -> list[float]:
+def _numbers_of_call(result: Numbers, errors: int) -> list[float]:
     """Return the numbers sent for a call. Raises LookupError or ValueError for numbers that no machine writes."""
-    numbers = list(heard.entries)
-    if len(heard.shape) != 1 or not all(abs(each) < LARGEST and each % 1 == 0 for each in numbers):
+    numbers = list(result.entries)
+    if len(result.shape) != 1 or not all(abs(each) < LARGEST and each % 1 == 0 for each in numbers):
         raise ValueError("no whole numbers of a call")
     if numbers[0] not in range(errors + 1) or (numbers[0] and len(numbers) > 1):
         raise ValueError("no kind of result")
     return numbers
 
 
-def _told(rung: Rung, broken: Broken) -> str:
-    """Say what was broken, and after which calls."""
+def _describe_failure(rung: Rung, broken: Broken) -> str:
+    """Describe which promise was broken, and after which calls."""
     _, calls = rung.args
     if broken.call >= len(calls):
-        return f"On “{rung.name}” {broken.said}."
-    made = [say_call(call) for call in calls[: broken.call + 1]]
-    left = len(made) - SHOWN
-    before = f"… {left} {'call' if left == 1 else 'calls'}, then " if left > 0 else ""
-    return f"On “{rung.name}”, after {before}{'; '.join(made[-SHOWN:])}: {broken.said}."
+        return f"On “{rung.name}” {broken.description}."
+    texts = [call_as_code(call) for call in calls[: broken.call + 1]]
+    omitted = len(texts) - MOST_LISTED
+    before = f"… {omitted} {'call' if omitted == 1 else 'calls'}, then " if omitted > 0 else ""
+    return f"On “{rung.name}”, after {before}{'; '.join(texts[-MOST_LISTED:])}: {broken.description}."
 
 
 def begin_watch(machine: Machine, setup: tuple) -> Watch:
@@ -123,17 +125,17 @@ def begin_watch(machine: Machine, setup: tuple) -> Watch:
 
 
 def first_broken(
-    machine: Machine, setup: tuple, calls: Sequence[Call], heard: Sequence[Sequence[float]]
+    machine: Machine, setup: tuple, calls: Sequence[Call], results: Sequence[Sequence[float]]
 ) -> Broken | None:
     """Return the first promise that the results of these calls break, or None."""
     watch = begin_watch(machine, setup)
-    for place, (call, numbers) in enumerate(zip(calls, heard, strict=True)):
-        if broken := hear(machine, watch, place, call, numbers):
+    for place, (call, numbers) in enumerate(zip(calls, results, strict=True)):
+        if broken := observe_call(machine, watch, place, call, numbers):
             return broken
     return None
 
 
-def hear(machine: Machine, watch: Watch, place: int, call: Call, numbers: Sequence[float]) -> Broken | None:
+def observe_call(machine: Machine, watch: Watch, place: int, call: Call, numbers: Sequence[float]) -> Broken | None:
     """Give the result of one call to a watch, and return the promise that it breaks, or None.
 
     Args:
@@ -145,11 +147,11 @@ def hear(machine: Machine, watch: Watch, place: int, call: Call, numbers: Sequen
     """
     method, *args = call
     if machine.reads[method] is nothing and len(numbers) > 1:
-        raise ValueError("a result where there is none")
+        raise ValueError("a result of a call that returns nothing")
     kind = int(numbers[0])
     error = machine.errors[kind - 1] if kind else None
     try:
-        watch.hear(method, tuple(args), None if error else list(numbers[1:]), error)
+        watch.observe(method, tuple(args), None if error else list(numbers[1:]), error)
     except BrokenPromise as broken:
-        return Broken(place, broken.name, broken.said)
+        return Broken(place, broken.name, broken.description)
     return None

@@ -1,7 +1,7 @@
 """Find the lines of an answer that name or change machinery which no answer needs, for a teacher to look at.
 
 Checks run in the student's own process, so code that wants to change what they see can. It costs no points to be listed
-here: a thread, say, can be honest. The list is the place to look where numbers and code do not fit together.
+here: a thread, say, can be honest. The list is the place to look if numbers and code do not fit together.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 
-MOST = 5  # lines of one answer
+MOST_LINES = 5  # of one answer
 NAMED = {
     "the display publisher": "display_pub displayhook iopub_socket publish_display_data",
     "IPython itself": "get_ipython InteractiveShell pre_run_cell post_run_cell ast_transformers input_transformers",
@@ -29,8 +29,8 @@ NAMED = {
     "the course's own code": "course_utils",
     "what runs later": "atexit signal finalize",
 }
-CHANGED = "what everything in the process shares"
-WHAT = {name: what for what, names in NAMED.items() for name in names.split()}
+SHARED = "what everything in the process shares"
+KINDS = {name: kind for kind, names in NAMED.items() for name in names.split()}
 PARENTS = {  # of names that elsewhere mean something else; "" is a name by itself
     "compile": {"torch", ""},
     "eval": {""},
@@ -42,7 +42,12 @@ PARENTS = {  # of names that elsewhere mean something else; "" is a name by itse
     "signal": {"import"},
     "stack": {"inspect"},
 }
-GIVEN = {"np": "numpy", "math": "math", "torch": "torch", "F": "functional"}  # what notebooks import before an answer
+IMPORTED = {
+    "np": "numpy",
+    "math": "math",
+    "torch": "torch",
+    "F": "functional",
+}  # by notebooks, before an answer
 BY_TEXT = "any"  # the parent of a name in a text by which an attribute is taken, whatever it is taken from
 QUOTES = "'\""
 BY_NAME = {"getattr", "setattr", "delattr", "attrgetter", "methodcaller", "__getattribute__", "__dict__", "vars"}
@@ -59,94 +64,106 @@ def lines_to_review(source: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source)
-            imported = _imported(tree)
-            found = {(line, f"names {name}"): what for line, name, what in _named(tree, imported)}
-            found |= {(line, f"changes {name}"): CHANGED for line, name in _changed(tree, imported)}
+            imported = _imported_names(tree)
+            kinds = {(line, f"names {name}"): kind for line, name, kind in _find_named(tree, imported)}
+            kinds |= {(line, f"changes {name}"): SHARED for line, name in _find_changed(tree, imported)}
     except (SyntaxError, ValueError):
         return ""
     except (RecursionError, MemoryError):
         return "nested too deep to be read"
-    told = [f"line {line} {name} ({what})" for (line, name), what in sorted(found.items())]
-    return "; ".join([*told[:MOST], *([f"and {len(told) - MOST} more"] if len(told) > MOST else [])])
+    texts = [f"line {line} {name} ({kind})" for (line, name), kind in sorted(kinds.items())]
+    if len(texts) > MOST_LINES:
+        texts[MOST_LINES:] = [f"and {len(texts) - MOST_LINES} more"]
+    return "; ".join(texts)
 
 
-def _imported(tree: ast.AST) -> dict[str, str]:
+def _imported_names(tree: ast.AST) -> dict[str, str]:
     """Return what imported names stand for: the last part of a module's name, or the name that was taken from one.
 
     A name that is assigned an imported one, or a part of it, counts as imported, too.
     """
-    found, nodes = dict(GIVEN), list(ast.walk(tree))
+    meanings = dict(IMPORTED)
+    nodes = list(ast.walk(tree))
     for node in nodes:
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             first, _, _ = alias.name.partition(".")
-            found[alias.asname or first] = alias.name.rpartition(".")[2] if alias.asname else first
+            meanings[alias.asname or first] = alias.name.rpartition(".")[2] if alias.asname else first
     for node in nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name | ast.Attribute):
             continue
-        if _root(node.value) in found or _through_self(node.value):
+        if _root(node.value) in meanings or _goes_through_self(node.value):
             names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-            found |= dict.fromkeys(names, _last(node.value, found))
-    return found
+            meanings |= dict.fromkeys(names, _last(node.value, meanings))
+    return meanings
 
 
-def _named(tree: ast.AST, imported: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
+def _find_named(tree: ast.AST, imported: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
     """Yield line, name and kind of machinery."""
     for node in ast.walk(tree):
-        for name, parent in _names(node, imported):
-            if name in WHAT and (name not in PARENTS or parent in {*PARENTS[name], BY_TEXT}):
-                yield getattr(node, "lineno", 1), name, WHAT[name]
+        for name, parent in _names_with_parents(node, imported):
+            if name in KINDS and (name not in PARENTS or parent in {*PARENTS[name], BY_TEXT}):
+                yield getattr(node, "lineno", 1), name, KINDS[name]
 
 
-def _names(node: ast.AST, imported: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each name in a node with what it is taken from."""
+def _names_with_parents(node: ast.AST, imported: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each name in a node with what it is taken from, its parent."""
+    # A plain name has no parent; in a.b, b is taken from a.
     if isinstance(node, ast.Name):
         yield node.id, ""
     elif isinstance(node, ast.Attribute):
         yield node.attr, _last(node.value, imported)
+    # In `from a.b import c` each part is taken from the one before it, and the first is taken by an import.
     elif isinstance(node, ast.Import | ast.ImportFrom):
-        module = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
+        module = node.module.split(".") if isinstance(node, ast.ImportFrom) and node.module else []
         for alias in node.names:
-            parts = [*filter(None, module), *alias.name.split(".")]
+            parts = [*(part for part in module if part), *alias.name.split(".")]
             yield from zip(parts, ["import", *parts], strict=False)
+    # A text that is nothing but a dotted name may be passed to `getattr` elsewhere.
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         parts = node.value.split(".")
         if all(part.isidentifier() for part in parts):
             yield from ((part, "text") for part in parts)
+    # getattr(a, "b") and vars(a)["b"] take b from anything.
     elif isinstance(node, ast.Call) and _last(node.func, {}) in BY_NAME:
         texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
         yield from ((part, BY_TEXT) for text in texts for part in text.split("."))
-    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _by_name(node.value):
+    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _is_attributes(node.value):
         yield str(node.slice.value), BY_TEXT
 
 
-def _changed(tree: ast.AST, imported: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+def _find_changed(tree: ast.AST, imported: Mapping[str, str]) -> Iterator[tuple[int, str]]:
     """Yield line and name of each attribute that is set or deleted and that everything in the process shares."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
-            of, name = node.value, node.attr
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del) and _by_name(node.value):
-            of, name = node.value, ast.unparse(node.slice)
+            owner = node.value
+            name = node.attr
+        elif (
+            isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del) and _is_attributes(node.value)
+        ):
+            owner = node.value
+            name = ast.unparse(node.slice)
         elif isinstance(node, ast.Call) and _last(node.func, {}) in ("setattr", "delattr", "__setattr__") and node.args:
-            of, name = node.args[0], ast.unparse(node.args[1]) if len(node.args) > 1 else "an attribute"
+            owner = node.args[0]
+            name = ast.unparse(node.args[1]) if len(node.args) > 1 else "an attribute"
         else:
             continue
-        if isinstance(of, ast.Call) and of.args:  # vars(module)
-            of = of.args[0]
-        if _root(of) in imported or _through_self(of):
-            yield node.lineno, f"{ast.unparse(of)[:60]}.{name.strip(QUOTES)[:60]}"
+        if isinstance(owner, ast.Call) and owner.args:  # vars(module)
+            owner = owner.args[0]
+        if _root(owner) in imported or _goes_through_self(owner):
+            yield node.lineno, f"{ast.unparse(owner)[:60]}.{name.strip(QUOTES)[:60]}"
 
 
-def _by_name(node: ast.AST) -> bool:
+def _is_attributes(node: ast.AST) -> bool:
     """Return whether this is the `__dict__` or the `vars` of something, from which a text takes an attribute."""
     return _last(node.func if isinstance(node, ast.Call) else node, {}) in BY_NAME
 
 
-def _through_self(node: ast.AST) -> bool:
+def _goes_through_self(node: ast.AST) -> bool:
     return any(isinstance(each, ast.Attribute) and each.attr == "__self__" for each in ast.walk(node))
 
 
 def _root(node: ast.AST) -> str:
-    """Return the name with which a chain of attributes begins; "" where it begins with something else."""
+    """Return the name with which a chain of attributes begins; "" if it begins with something else."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

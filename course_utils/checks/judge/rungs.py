@@ -11,7 +11,7 @@ from course_utils.checks.judge.implementation import Implementation
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather, verdict_of
 from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.outcome import Evidence
-from course_utils.checks.kernel.remote import Calls, Tried
+from course_utils.checks.kernel.remote import Calls, Candidate
 
 
 def rungs_of(day: int, grade_id: str, *, hidden: bool = False, seed: str = "") -> list[Rung]:
@@ -30,13 +30,13 @@ def evidence_for(
 
 
 @cache
-def shown(day: int) -> tuple[Implementation, ...]:
-    """Return the implementations of a day that a learner meets in the notebook."""
+def visible_implementations(day: int) -> tuple[Implementation, ...]:
+    """Return the implementations of a day that the check in the notebook uses, and whose mistakes it explains."""
     return loader.duel(day).IMPLEMENTATIONS
 
 
 @cache
-def unseen(day: int) -> tuple[Implementation, ...]:
+def added_implementations(day: int) -> tuple[Implementation, ...]:
     """Return the implementations that grading adds; none in a student's edition."""
     return tuple(loader.unseen(day))
 
@@ -48,12 +48,13 @@ def calls_of(day: int) -> Calls:
 
 def implementations(day: int, hidden: bool = False) -> tuple[Implementation, ...]:
     """Return the implementations that a test is tried on: those of the notebook, and with `hidden` those of grading."""
-    return (*shown(day), *unseen(day)) if hidden else shown(day)
+    visible = visible_implementations(day)
+    return (*visible, *added_implementations(day)) if hidden else visible
 
 
 def duel_rungs(day: int, hidden: bool = False) -> list[Rung]:
-    """Return a rung for each implementation, which keeps nothing of earlier trials."""
+    """Return a rung for each implementation, which shares nothing with earlier trials."""
     return [
-        Rung(each.name, (Tried(each.line(calls_of(day))),), each.said, verdict_of)
+        Rung(each.name, (Candidate(each.line(calls_of(day))),), each.explanation, verdict_of)
         for each in implementations(day, hidden)
     ]

@@ -27,7 +27,7 @@ def stored(day: int, folder: Path = FOLDER) -> Mapping[str, Any]:
     """Return the stored results of a day's exercises, by grade_id.
 
     Raises:
-        KeyError: for a day that this edition does not hold.
+        KeyError: for a day that this edition does not contain.
     """
     path = folder / f"day{day}.json.gz"
     if not path.exists():

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from course_utils.checks.kernel import evidence
@@ -17,34 +17,38 @@ from course_utils.time_limits import ANSWER_SECONDS, STOP_AGAIN_SECONDS, WALL
 
 MOST_PRINTED = 2**20  # characters, as in grading; the page stays usable
 Function = TypeVar("Function", bound=Callable)
-_TRYING = {evidence._outcome.__code__}  # code of the functions that run an answer
+# The code of the functions that run an answer, and what they run, in words; None for the rung in `PROGRESS`.
+_RUNNERS: dict[CodeType, str | None] = {evidence._outcome.__code__: None}
 
 
 class TookTooLong(BaseException):
     """Raised inside an answer to stop it. It is not an Exception, so that few answers catch it."""
 
 
-class Patience(AbstractContextManager):
+class TimeLimit(AbstractContextManager):
     """Context manager that stops student code after a CPU-time or output limit.
 
     The limits are seconds of this thread's processor time, so that a busy machine fails no honest answer, WALL times as
     many by the clock, and MOST_PRINTED characters of output. The exception that stops an answer ends the block and goes
-    no further. Only code that `gather` runs on a rung, or that runs in a function marked `tries_answers`, is stopped. A
+    no further. Only code that `gather` runs on a rung, or that runs in a function marked `runs_answer`, is stopped. A
     single library call that never returns is not stopped, as with Jupyter's own interrupt. The time limits work in the
     main thread only, and not on Windows, because their signals do not work elsewhere.
 
     Attributes:
-        said: the message for the learner once an answer was stopped, else "".
+        message: the text for the learner once an answer was stopped, else "".
     """
 
     def __init__(self, seconds: float | None = None) -> None:
-        self.seconds, self.printed, self.message = ANSWER_SECONDS if seconds is None else seconds, 0, ""
-        self.timed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+        self.seconds = ANSWER_SECONDS if seconds is None else seconds
+        self.printed = 0  # characters
+        self.message = ""
+        self.is_timed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
 
-    def __enter__(self) -> Patience:
-        self.streams, self.tracing = (sys.stdout, sys.stderr), sys.gettrace()
+    def __enter__(self) -> TimeLimit:
+        self.streams = (sys.stdout, sys.stderr)
+        self.tracing = sys.gettrace()
         sys.stdout, sys.stderr = (_Counted(stream, self) for stream in self.streams)
-        if self.timed:
+        if self.is_timed:
             self.began = time.thread_time()
             self.handler = signal.signal(signal.SIGPROF, self._on_tick)
             # This timer counts all threads of the process: it is never late, and early where torch uses many.
@@ -54,7 +58,7 @@ class Patience(AbstractContextManager):
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> bool:
-        if self.timed:
+        if self.is_timed:
             signal.setitimer(signal.ITIMER_PROF, *self.timer)
             signal.signal(signal.SIGPROF, signal.SIG_DFL if self.handler is None else self.handler)
             signal.setitimer(signal.ITIMER_REAL, *self.alarm)
@@ -64,12 +68,12 @@ class Patience(AbstractContextManager):
         sys.stdout, sys.stderr = self.streams
         return kind is TookTooLong
 
-    def stop(self, frame: FrameType | None, why: str) -> None:
+    def stop(self, frame: FrameType | None, limit: str) -> None:
         """Raise TookTooLong if an answer runs in this frame or in a caller of it."""
-        frames = _of_the_answer(frame)
+        frames = _frames_of_answer(frame)
         if not frames:
             return
-        self.message = self.message or f"Stopped after {why} {_where(frames)}"
+        self.message = self.message or f"Stopped after {limit} {_describe_place(frames)}"
         # A bare `except` catches what is raised here; the line that runs next raises again, outside that `try`.
         sys.settrace(_stop)
         for each in frames:
@@ -84,22 +88,31 @@ class Patience(AbstractContextManager):
         self.stop(frame, f"{WALL * self.seconds:g} seconds by the clock")
 
 
-def tries_answers(function: Function) -> Function:
-    """Mark a function that runs an answer, so that `Patience` also stops the code that it runs."""
-    _TRYING.add(function.__code__)
-    return function
+def runs_answer(what: str) -> Callable[[Function], Function]:
+    """Return a decorator for a function that runs an answer, so that `TimeLimit` also stops the code that it runs.
+
+    Args:
+        what: what the function runs, in the words of the message, as in: Stopped on “its cell”.
+    """
+
+    def mark(function: Function) -> Function:
+        _RUNNERS[function.__code__] = what
+        return function
+
+    return mark
 
 
 class _Counted:
     """A stream that stops an answer which prints more than MOST_PRINTED characters."""
 
-    def __init__(self, stream: Any, patience: Patience):
-        self._stream, self._patience = stream, patience
+    def __init__(self, stream: Any, limit: TimeLimit):
+        self._stream = stream
+        self._limit = limit
 
     def write(self, text: str) -> int:
-        self._patience.printed += len(text)
-        if self._patience.printed > MOST_PRINTED:
-            self._patience.stop(sys._getframe(1), f"printing {MOST_PRINTED:,} characters")
+        self._limit.printed += len(text)
+        if self._limit.printed > MOST_PRINTED:
+            self._limit.stop(sys._getframe(1), f"printing {MOST_PRINTED:,} characters")
             return len(text)
         return self._stream.write(text)
 
@@ -109,28 +122,28 @@ class _Counted:
 
 def _stop(frame: FrameType, event: str, arg: Any) -> Any:
     """Trace function for a stopped answer: raise TookTooLong at the next line that it runs."""
-    if event == "line" and _of_the_answer(frame):
+    if event == "line" and _frames_of_answer(frame):
         raise TookTooLong
     return _stop
 
 
-def _of_the_answer(frame: FrameType | None) -> list[FrameType]:
-    """Return the frames of a running answer, innermost first and last the frame that tries it; none if none runs."""
+def _frames_of_answer(frame: FrameType | None) -> list[FrameType]:
+    """Return the frames of a running answer, innermost first and last the frame that runs it; none if none runs."""
     frames = []
     while frame is not None:
         frames.append(frame)
-        if frame.f_code in _TRYING:
+        if frame.f_code in _RUNNERS:
             return frames
         frame = frame.f_back
     return []
 
 
-def _where(frames: list[FrameType]) -> str:
-    """Say where an answer was stopped: on which rung, and at which line of the notebook cell."""
-    rung = frames[-1].f_locals.get("name", "the calls tried")
-    where = f"on “{rung}”: look for a loop that does not end."
+def _describe_place(frames: list[FrameType]) -> str:
+    """Describe where an answer was stopped: on which rung, and at which line of the notebook cell."""
+    what = _RUNNERS[frames[-1].f_code]
+    place = f"on “{evidence.PROGRESS.rung if what is None else what}”: look for a loop that does not end."
     for frame in frames:
         if evidence.IN_A_CELL.search(frame.f_code.co_filename):
             line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-            return f"{where} It was at line {frame.f_lineno} of its cell: {line[:100]}"
-    return where
+            return f"{place} It was at line {frame.f_lineno} of its cell: {line[:100]}"
+    return place

@@ -9,14 +9,9 @@ from dataclasses import dataclass, field
 from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.result_numbers import Numbers
 
-ERRORS_OF_ARITHMETIC = (
-    "OverflowError",
-    "ZeroDivisionError",
-    "FloatingPointError",
-    "ValueError",
-    "RuntimeError",
-    "IndexError",
-)
+# How the errors begin that an overflow of exp raises, and all that a slip in arithmetic or in an index may raise.
+OVERFLOW_ERRORS = ("OverflowError", "ZeroDivisionError", "FloatingPointError", "ValueError: math domain error")
+ARITHMETIC_ERRORS = (*OVERFLOW_ERRORS, "ValueError", "RuntimeError", "IndexError")
 
 
 @dataclass(frozen=True)
@@ -62,24 +57,26 @@ class Tolerance:
         return abs(a - b) <= self.atol + self.rtol * abs(b)
 
 
-def holds(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> bool:
+def holds(outcome: Outcome, right: Outcome, tolerance: Tolerance) -> bool:
     """Return whether an outcome has the right parts, shapes and, within the tolerance, numbers; False for an error."""
-    if given.error or not given.values or given.values.keys() != wanted.values.keys():
+    if outcome.error or not outcome.values or outcome.values.keys() != right.values.keys():
         return False
-    return all(close(given.values[part], array, tolerance.of(part)) for part, array in wanted.values.items())
+    return all(close(outcome.values[part], array, tolerance.of(part)) for part, array in right.values.items())
 
 
-def close(given: Numbers | None, wanted: Numbers, tolerance: Tolerance) -> bool:
-    """Return whether an array has the wanted shape and, within the tolerance, the wanted entries."""
-    if given is None or given.shape != wanted.shape:
+def close(actual: Numbers | None, expected: Numbers, tolerance: Tolerance) -> bool:
+    """Return whether an array has the expected shape and, within the tolerance, the expected entries."""
+    if actual is None or actual.shape != expected.shape:
         return False
-    return all(map(tolerance.near, given.entries, wanted.entries))
+    return all(map(tolerance.near, actual.entries, expected.entries))
 
 
-def wrong_parts(given: Outcome, wanted: Outcome, tolerance: Tolerance) -> set[str]:
-    """Return the wrong parts of an outcome that does not hold: {"result"} where no single part is wrong."""
-    right = wanted.values.items()
-    return {part for part, array in right if not close(given.values.get(part), array, tolerance.of(part))} or {"result"}
+def wrong_parts(outcome: Outcome, right: Outcome, tolerance: Tolerance) -> set[str]:
+    """Return the wrong parts of an outcome that does not hold: {"result"} if no single part is wrong."""
+    wrong = {
+        part for part, array in right.values.items() if not close(outcome.values.get(part), array, tolerance.of(part))
+    }
+    return wrong or {"result"}
 
 
 def explains(outcomes: Sequence[Outcome], known: Iterable[Outcome], tolerances: Sequence[Tolerance]) -> bool:
@@ -93,30 +90,29 @@ def explains(outcomes: Sequence[Outcome], known: Iterable[Outcome], tolerances: 
         outcomes: the outcomes of the answer.
         known: the outcomes of the mistake on the same rungs.
     """
-    agreed = False
-    for given, mistaken, tolerance in zip(outcomes, known, tolerances, strict=True):
-        if given.error:
-            if is_finite(mistaken) or not given.error.startswith(ERRORS_OF_ARITHMETIC):
+    has_agreed = False
+    for outcome, mistaken, tolerance in zip(outcomes, known, tolerances, strict=True):
+        if outcome.error:
+            if is_finite(mistaken) or not outcome.error.startswith(ARITHMETIC_ERRORS):
                 return False
             continue
-        if mistaken.error and not is_finite(given):
+        if mistaken.error and not is_finite(outcome):
             continue
-        if not holds(given, mistaken, tolerance):
+        if not holds(outcome, mistaken, tolerance):
             return False
-        agreed = True
-    return agreed or not any(map(is_finite, outcomes))
+        has_agreed = True
+    return has_agreed or not any(map(is_finite, outcomes))
 
 
 def gap(outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> float:
     """Return the largest difference between two sets of outcomes, over arrays of equal shape."""
-    pairs = [
-        (a, b)
-        for given, other in zip(outcomes, others, strict=True)
-        for part, array in other.values.items()
-        if part in given.values and given.values[part].shape == array.shape
-        for a, b in zip(given.values[part].entries, array.entries, strict=True)
-    ]
-    return max((abs(a - b) for a, b in pairs), default=math.inf)
+    differences = []
+    for outcome, other in zip(outcomes, others, strict=True):
+        for part, array in other.values.items():
+            if part in outcome.values and outcome.values[part].shape == array.shape:
+                entries = zip(outcome.values[part].entries, array.entries, strict=True)
+                differences += [abs(a - b) for a, b in entries]
+    return max(differences, default=math.inf)
 
 
 def is_finite(outcome: Outcome) -> bool:

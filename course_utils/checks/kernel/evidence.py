@@ -1,7 +1,7 @@
 """Run a learner's function on its test inputs and record the results as plain numbers, called evidence.
 
-A grading kernel can import this package and the folder `given` of each day. They hold no answers: the kernel sends
-evidence, and the grader, which holds the answers, compares.
+A grading kernel can import this package and the folder `given` of each day. They contain no answers: the kernel sends
+evidence, and the grader, which has the answers, compares.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy  # bound here, before an answer runs that may replace it in its module
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from types import EllipsisType
 from typing import Any
@@ -25,14 +25,31 @@ from course_utils import loader
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.outcome import MIME, Evidence, Outcome, as_line
 from course_utils.checks.kernel.recording import IN_A_CELL, Recording, install
-from course_utils.checks.kernel.remote import Asking, FailedInside, Tried, ask_for_all
+from course_utils.checks.kernel.remote import Candidate, FailedInside, GraderConnection, offered_candidates
 from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, Numbers, as_numbers, describe, detached
 
 BAD_RESULT = "unreadable"
 UNWRITTEN = "your code goes here"  # the error text of an unwritten answer
 NOT_FILLED_IN = "is not filled in"
-HOW_FAR = [0, 0]  # at which rung the check that runs is, and how many rungs it has; for the line under it
-_KEPT: dict[int, Mapping[str, Ladder]] = {}  # ladders of the days whose modules `checks_for` has unloaded
+_LADDERS: dict[int, Mapping[str, Ladder]] = {}  # of the days whose modules `checks_for` has unloaded
+
+
+@dataclass
+class Progress:
+    """How far the check is that runs now.
+
+    Attributes:
+        rung: the name of the rung that the answer runs on, or ran on last.
+        number: the number of this rung, from 1; 0 before the first check.
+        count: the number of rungs.
+    """
+
+    rung: str = ""
+    number: int = 0
+    count: int = 0
+
+
+PROGRESS = Progress()
 
 
 def gather(
@@ -50,7 +67,7 @@ def gather(
     Forbidden calls are recorded, unless `arrays` is set.
 
     Args:
-        namespace: holds the names that the answer defines.
+        namespace: contains the names that the answer defines.
         hidden: whether to use the hidden inputs.
         arrays: whether to pass NumPy arrays even where the ladder says tensors. References and mistakes take both, so
             that a grader need not load torch.
@@ -60,20 +77,21 @@ def gather(
     Raises:
         KeyError: for an unknown exercise.
     """
-    tries = attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays, seed=seed, rungs=rungs)
+    trials = attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays, seed=seed, rungs=rungs)
     forbidden = find_ladder(day, grade_id).forbidden
     if arrays or not forbidden:
-        return Evidence(grade_id, hidden, _all_outcomes(tries))
+        return Evidence(grade_id, hidden, _run_all(trials))
     with Recording(forbidden) as recording:
-        outcomes = _all_outcomes(tries)
-    return Evidence(grade_id, hidden, outcomes, recording.found)
+        outcomes = _run_all(trials)
+    return Evidence(grade_id, hidden, outcomes, recording.calls)
 
 
-def _all_outcomes(tries: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
+def _run_all(trials: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
     outcomes = []
-    for number, attempt in enumerate(tries, 1):
-        HOW_FAR[:] = number, len(tries)
-        outcomes.append(attempt())
+    for number, trial in enumerate(trials, 1):
+        PROGRESS.number = number
+        PROGRESS.count = len(trials)
+        outcomes.append(trial())
     return outcomes
 
 
@@ -90,24 +108,24 @@ def attempts(
     """Return a function for each rung that, called once, runs the answer on it and returns the outcome."""
     ladder = find_ladder(day, grade_id)
     if ladder.by_hand:
-        values = {name: lambda name=name: {name: as_numbers(_entry(name, namespace))} for name in ladder.names}
-    else:
-        rungs = draw_rungs(day, grade_id, hidden=hidden, seed=seed) if rungs is None else rungs
-        given = [_given(rung, ladder, arrays) for rung in rungs]
-        values = {rung.name: lambda rung=rung: _climb(rung, ladder, namespace) for rung in given}
-    return [partial(_outcome, name, value) for name, value in values.items()]
+        return [partial(_outcome, name, partial(_entry_as_numbers, name, namespace)) for name in ladder.names]
+    if rungs is None:
+        rungs = draw_rungs(day, grade_id, hidden=hidden, seed=seed)
+    copies = [_with_copied_args(rung, ladder, arrays) for rung in rungs]
+    by_name = {rung.name: rung for rung in copies}
+    return [partial(_outcome, name, partial(_run_rung, rung, ladder, namespace)) for name, rung in by_name.items()]
 
 
 def outcome_of(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any], *, arrays: bool = False) -> Outcome:
-    """Run an answer on a rung, which need not be one of the ladder's, and return the outcome. arrays: see `gather`."""
-    given = _given(rung, ladder, arrays)
-    return _outcome(rung.name, lambda: _climb(given, ladder, namespace))
+    """Run an answer on a rung, which may be none of the ladder's, and return the outcome. arrays: see `gather`."""
+    copied = _with_copied_args(rung, ladder, arrays)
+    return _outcome(rung.name, partial(_run_rung, copied, ladder, namespace))
 
 
 def checks_for(day: int) -> Callable[..., None]:
     """Return the `check` of a grading kernel, which displays evidence and knows no answer.
 
-    seed: see `draw_rungs`; `...` stands for one that the grader tells when it is asked, so that no cell holds it.
+    seed: see `draw_rungs`; for `...` the check asks the grader for the seed, so that no cell contains it.
 
     Student code cannot reach our code through `check`: it is a C-level wrapper without __globals__, and a later import
     gets a fresh copy of this package.
@@ -120,9 +138,9 @@ def checks_for(day: int) -> Callable[..., None]:
     def check(grade_id: str, *, hidden: bool = False, seed: str | EllipsisType = "") -> None:
         try:
             namespace = sys._getframe(1).f_globals
-            seed = _asking()("seed").strip() if seed is ... else seed
+            seed = _grader_connection()("seed").strip() if seed is ... else seed
             if find_ladder(day, grade_id).duel:
-                evidence = _duel(day, grade_id, namespace)
+                evidence = _gather_duel(day, grade_id, namespace)
             else:
                 evidence = gather(day, grade_id, namespace, hidden=hidden, seed=seed)
         finally:
@@ -130,7 +148,7 @@ def checks_for(day: int) -> Callable[..., None]:
         show({MIME: as_line(evidence), "text/plain": f"evidence of {grade_id}"})
 
     del check.__wrapped__
-    _KEPT[day] = loader.ladders(day)
+    _LADDERS[day] = loader.ladders(day)
     for name in [name for name in sys.modules if name.partition(".")[0] == "course_utils"]:
         del sys.modules[name]
     return check
@@ -141,39 +159,43 @@ def _publisher() -> Callable[[Mapping[str, str]], None]:
     from IPython import get_ipython
 
     publisher = get_ipython().display_pub
-    session, topic = publisher.session, publisher.topic
-    message, serialize, send = session.msg, session.serialize, publisher.pub_socket.send_multipart
+    topic = publisher.topic
+    make_message = publisher.session.msg
+    serialize = publisher.session.serialize
+    send = publisher.pub_socket.send_multipart
 
     def show(data: Mapping[str, str]) -> None:
         content = {"data": data, "metadata": {}, "transient": {}}
-        send(serialize(message("display_data", content, parent=publisher.parent_header), ident=topic))
+        send(serialize(make_message("display_data", content, parent=publisher.parent_header), ident=topic))
 
     return show
 
 
-def _asking() -> Asking:
+def _grader_connection() -> GraderConnection:
     """Return this kernel's connection to its grader."""
     from IPython import get_ipython
 
-    return Asking(get_ipython().kernel.parent.connection_file)
+    return GraderConnection(get_ipython().kernel.parent.connection_file)
 
 
-def _duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> Evidence:
-    """Run a learner's test on the implementations that the grader holds; outcomes are named by place in its order."""
-    (name,), outcomes = find_ladder(day, grade_id).names, []
-    for i, (tried, tell) in enumerate(ask_for_all(_asking())):
-        outcomes.append(outcome := _outcome(str(i), partial(_tried, name, namespace, tried)))
-        tell(None if outcome.error else outcome.values["verdict"].entries[0])
+def _gather_duel(day: int, grade_id: str, namespace: Mapping[str, Any]) -> Evidence:
+    """Run a learner's test on the implementations that the grader has; outcomes are named by place in its order."""
+    (name,) = find_ladder(day, grade_id).names
+    outcomes = []
+    for i, (candidate, send_verdict) in enumerate(offered_candidates(_grader_connection())):
+        outcome = _outcome(str(i), partial(_try_candidate, name, namespace, candidate))
+        outcomes.append(outcome)
+        send_verdict(None if outcome.error else outcome.values["verdict"].entries[0])
     return Evidence(grade_id, True, outcomes)
 
 
-def _tried(name: str, namespace: Mapping[str, Any], tried: Tried) -> dict[str, Numbers]:
-    return _numbered(verdict_of(_lookup(name, namespace), tried))
+def _try_candidate(name: str, namespace: Mapping[str, Any], candidate: Candidate) -> dict[str, Numbers]:
+    return _parts_as_numbers(verdict_of(_lookup(name, namespace), candidate))
 
 
 def all_ladders(day: int) -> Mapping[str, Ladder]:
     """Return the ladders of one day's exercises, by grade_id, in the order of the notebook."""
-    return _KEPT.get(day) or loader.ladders(day)
+    return _LADDERS.get(day) or loader.ladders(day)
 
 
 def find_ladder(day: int, grade_id: str) -> Ladder:
@@ -208,7 +230,7 @@ def draw_rungs(day: int, grade_id: str, *, hidden: bool = False, seed: str = "")
     return make(np.random.default_rng(drawn_from)) if make else []
 
 
-def verdict_of(tells_right: Callable, tried: Tried) -> dict[str, float]:
+def verdict_of(tells_right: Callable, candidate: Candidate) -> dict[str, float]:
     """Run a test on an implementation and return {"verdict": 1.0} for right, 0.0 for wrong.
 
     A failed assertion, or an error inside the implementation, means wrong. Other errors of the test pass through. Each
@@ -218,42 +240,42 @@ def verdict_of(tells_right: Callable, tried: Tried) -> dict[str, float]:
         BadResult: if the test returns anything but True or False.
     """
     try:
-        with _same_draws(getattr(tells_right, "__globals__", {})):
-            said = tells_right(tried)
+        with _restored_generators(getattr(tells_right, "__globals__", {})):
+            verdict = tells_right(candidate)
     except (AssertionError, FailedInside):
         return {"verdict": 0.0}
-    if np.asarray(detached(said)).dtype.kind != "b" or np.ndim(said):
-        raise BadResult(f"the test returned {describe(said)}; it should return True or False")
-    return {"verdict": float(said)}
+    if np.asarray(detached(verdict)).dtype.kind != "b" or np.ndim(verdict):
+        raise BadResult(f"the test returned {describe(verdict)}; it should return True or False")
+    return {"verdict": float(verdict)}
 
 
 @contextmanager
-def _same_draws(namespace: Mapping[str, Any]) -> Iterator[None]:
-    """Leave the generators of random numbers as they were: those of modules, and those with a name in a namespace."""
-    kept: list[tuple[Callable[[Any], Any], Any]] = [
+def _restored_generators(namespace: Mapping[str, Any]) -> Iterator[None]:
+    """Restore the generators of random numbers after a block: those of modules, and those named in a namespace."""
+    states: list[tuple[Callable[[Any], Any], Any]] = [
         (random.setstate, random.getstate()),
         (np.random.set_state, np.random.get_state()),
     ]
     if torch := sys.modules.get("torch"):
-        kept.append((torch.set_rng_state, torch.get_rng_state()))
+        states.append((torch.set_rng_state, torch.get_rng_state()))
     for each in list(namespace.values()):
         if isinstance(each, np.random.Generator):
-            kept.append((partial(setattr, each.bit_generator, "state"), each.bit_generator.state))
+            states.append((partial(setattr, each.bit_generator, "state"), each.bit_generator.state))
         elif isinstance(each, random.Random):
-            kept.append((each.setstate, each.getstate()))
+            states.append((each.setstate, each.getstate()))
     try:
         yield
     finally:
-        for restore, state in kept:
+        for restore, state in states:
             restore(state)
 
 
-def _given(rung: Rung, ladder: Ladder, arrays: bool) -> Rung:
+def _with_copied_args(rung: Rung, ladder: Ladder, arrays: bool) -> Rung:
     """Return a rung whose arguments are copies, into which an answer may write."""
-    return replace(rung, args=_arguments(rung.args, ladder.tensors and not arrays))
+    return replace(rung, args=_copies_of(rung.args, ladder.tensors and not arrays))
 
 
-def _arguments(args: tuple, tensors: bool) -> tuple:
+def _copies_of(args: tuple, tensors: bool) -> tuple:
     """Return copies of the arguments, with arrays turned into tensors if asked."""
     args = deepcopy(args)
     if not tensors:
@@ -263,26 +285,27 @@ def _arguments(args: tuple, tensors: bool) -> tuple:
     return tuple(torch.from_numpy(arg) if isinstance(arg, np.ndarray) else arg for arg in args)
 
 
-def _climb(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict[str, Numbers]:
+def _run_rung(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict[str, Numbers]:
+    """Call an answer with the arguments of a rung, and return the parts of its result, or its measure."""
     function = _lookup(rung.of or ladder.names[0], namespace)
     if rung.measure:
         measured = rung.measure(function, *rung.args)
-        return _numbered(measured if isinstance(measured, Mapping) else {"measure": measured})
+        return _parts_as_numbers(measured if isinstance(measured, Mapping) else {"measure": measured})
     result = function(*rung.args)
     if len(ladder.returns) == 1:
-        return {ladder.returns[0]: _read(result, ladder)}
+        return {ladder.returns[0]: _part_as_numbers(result, ladder)}
     if result is None:
         raise BadResult(NOTHING)
     if not isinstance(result, (tuple, list)) or len(result) != len(ladder.returns):
         raise BadResult(f"the function returned {describe(result)}; it should return ({', '.join(ladder.returns)})")
-    return {part: _read(value, ladder) for part, value in zip(ladder.returns, result, strict=True)}
+    return {part: _part_as_numbers(value, ladder) for part, value in zip(ladder.returns, result, strict=True)}
 
 
-def _numbered(parts: Mapping[str, Any]) -> dict[str, Numbers]:
+def _parts_as_numbers(parts: Mapping[str, Any]) -> dict[str, Numbers]:
     return {part: as_numbers(value) for part, value in parts.items()}
 
 
-def _read(result: Any, ladder: Ladder) -> Numbers:
+def _part_as_numbers(result: Any, ladder: Ladder) -> Numbers:
     try:
         if ladder.convert:
             result = ladder.convert(result)
@@ -293,16 +316,18 @@ def _read(result: Any, ladder: Ladder) -> Numbers:
         raise BadResult(str(error)) from None
 
 
-def _outcome(name: str, values: Callable[[], dict[str, Numbers]]) -> Outcome:
+def _outcome(rung: str, run: Callable[[], dict[str, Numbers]]) -> Outcome:
+    """Run an answer and return its values, or the error that it raised, as the outcome of a rung."""
+    PROGRESS.rung = rung
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an overflow shows in the result
         try:
-            return Outcome(name, values())
+            return Outcome(rung, run())
         except (Exception, SystemExit) as error:
-            return Outcome(name, error=say_error(error))
+            return Outcome(rung, error=describe_error(error))
 
 
-def say_error(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error as text to send: its type, the first line of its message and the notebook line it came from."""
     try:
         text = str(error).strip().partition("\n")[0]
@@ -312,8 +337,8 @@ def say_error(error: BaseException) -> str:
         return f"{BAD_RESULT}: {text}"[:300]
     if isinstance(error, NotImplementedError) and text in ("", UNWRITTEN) and (called := _called_by_the_answer(error)):
         text = f"{called} is not written yet"
-    said = f"{type(error).__name__}: {text}"[:300].rstrip(": ") + _line_of(error)
-    return said.encode("utf-8", "replace").decode()
+    description = f"{type(error).__name__}: {text}"[:300].rstrip(": ") + _line_of_cell(error)
+    return description.encode("utf-8", "replace").decode()
 
 
 def _called_by_the_answer(error: BaseException) -> str:
@@ -322,11 +347,11 @@ def _called_by_the_answer(error: BaseException) -> str:
     return names[-1] if names and names[-1] != names[0] else ""
 
 
-def _line_of(error: BaseException) -> str:
-    """Say at which line of a notebook cell an error arose, with the line itself; empty if it arose in no cell."""
+def _line_of_cell(error: BaseException) -> str:
+    """Return at which line of a notebook cell an error arose, with the line itself; empty if it arose in no cell."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(frame.filename)]
-    stub = isinstance(error, NotImplementedError) and str(error) in ("", UNWRITTEN)
-    if stub or not frames or not frames[-1].line:
+    is_stub = isinstance(error, NotImplementedError) and str(error) in ("", UNWRITTEN)
+    if is_stub or not frames or not frames[-1].line:
         return ""
     return f", at line {frames[-1].lineno} of its cell: {frames[-1].line[:100]}"
 
@@ -337,7 +362,7 @@ def _lookup(name: str, namespace: Mapping[str, Any]) -> Any:
     return namespace[name]
 
 
-def _entry(name: str, namespace: Mapping[str, Any]) -> Any:
+def _entry_as_numbers(name: str, namespace: Mapping[str, Any]) -> dict[str, Numbers]:
     if _lookup(name, namespace) is None:
         raise NotImplementedError(f"{name} {NOT_FILLED_IN}")
-    return namespace[name]
+    return {name: as_numbers(namespace[name])}

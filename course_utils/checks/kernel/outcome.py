@@ -59,11 +59,11 @@ class Evidence:
 
 
 def as_json(evidence: Evidence) -> dict[str, Any]:
-    """Return evidence as dicts and lists, which `read` takes."""
-    outcomes = [_written(each) for each in evidence.outcomes]
+    """Return evidence as dicts and lists, which `read_evidence` takes."""
+    outcomes = [_outcome_as_json(each) for each in evidence.outcomes]
     called = [{"name": each.name, "line": each.line} for each in evidence.called]
-    found = {"exercise": evidence.exercise, "hidden": evidence.hidden, "outcomes": outcomes}
-    return found | ({"called": called} if called else {})
+    record = {"exercise": evidence.exercise, "hidden": evidence.hidden, "outcomes": outcomes}
+    return record | ({"called": called} if called else {})
 
 
 def as_line(evidence: Evidence) -> str:
@@ -71,22 +71,22 @@ def as_line(evidence: Evidence) -> str:
     return dumps(as_json(evidence), separators=(",", ":"), ensure_ascii=False)
 
 
-def read(found: Mapping[str, Any]) -> Evidence:
+def read_evidence(record: Mapping[str, Any]) -> Evidence:
     """Read what `as_json` wrote. It may come from a learner's kernel, so anything that no check writes is left out."""
-    outcomes = [_read_outcome(each) for each in _dicts(found.get("outcomes")) if isinstance(each.get("rung"), str)]
-    called = [ForbiddenCall(_text(each.get("name")), _line(each.get("line"))) for each in _dicts(found.get("called"))]
-    if found.get("called") and not called:
+    outcomes = [_read_outcome(each) for each in _dicts(record.get("outcomes")) if isinstance(each.get("rung"), str)]
+    called = [ForbiddenCall(_text(each.get("name")), _line(each.get("line"))) for each in _dicts(record.get("called"))]
+    if record.get("called") and not called:
         called = [ForbiddenCall()]
-    return Evidence(_text(found.get("exercise")), found.get("hidden") is True, outcomes, called)
+    return Evidence(_text(record.get("exercise")), record.get("hidden") is True, outcomes, called)
 
 
 def evidence_of(output: Mapping[str, Any]) -> Evidence | None:
-    """Return the evidence in an output of a notebook; None where there is none or it cannot be read."""
+    """Return the evidence in an output of a notebook; None if there is none or it cannot be read."""
     line = output.get("data", {}).get(MIME)
     with suppress(ValueError, RecursionError):
-        found = json.loads(line) if isinstance(line, str) else None
-        if isinstance(found, Mapping) and found:
-            return read(found)
+        record = json.loads(line) if isinstance(line, str) else None
+        if isinstance(record, Mapping) and record:
+            return read_evidence(record)
     return None
 
 
@@ -96,27 +96,27 @@ def is_hidden(output: Mapping[str, Any]) -> bool:
     return evidence is not None and evidence.hidden
 
 
-def _written(outcome: Outcome) -> dict[str, Any]:
+def _outcome_as_json(outcome: Outcome) -> dict[str, Any]:
     if outcome.error:
         return {"rung": outcome.rung, "error": outcome.error}
     return {"rung": outcome.rung, "values": {part: array.as_json() for part, array in outcome.values.items()}}
 
 
-def _read_outcome(found: Mapping[str, Any]) -> Outcome:
-    if "error" in found:
-        return Outcome(found["rung"], error=_text(found["error"]) or NO_RESULT)
-    sent = found.get("values")
-    values = {part: Numbers.read(array) for part, array in sent.items()} if isinstance(sent, Mapping) else {}
-    return Outcome(found["rung"], {part: array for part, array in values.items() if array is not None})
+def _read_outcome(record: Mapping[str, Any]) -> Outcome:
+    if "error" in record:
+        return Outcome(record["rung"], error=_text(record["error"]) or NO_RESULT)
+    parts = record.get("values")
+    values = {part: Numbers.read(array) for part, array in parts.items()} if isinstance(parts, Mapping) else {}
+    return Outcome(record["rung"], {part: array for part, array in values.items() if array is not None})
 
 
-def _dicts(found: Any) -> list[Mapping[str, Any]]:
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+def _dicts(data: Any) -> list[Mapping[str, Any]]:
+    return [each for each in data if isinstance(each, Mapping)] if isinstance(data, list) else []
 
 
-def _text(found: Any) -> str:
-    return found if isinstance(found, str) else ""
+def _text(data: Any) -> str:
+    return data if isinstance(data, str) else ""
 
 
-def _line(found: Any) -> int:
-    return found if type(found) is int and found > 0 else 0
+def _line(data: Any) -> int:
+    return data if type(data) is int and data > 0 else 0

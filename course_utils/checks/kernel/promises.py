@@ -24,7 +24,7 @@ _SHORT = Repr()
 _SHORT.maxtuple = 20
 LONGEST_LIST = 10_000  # numbers, far more than any pool has blocks
 ANY_ORDER = "The promises hold in any order of calls."  # the `why` of a rung whose calls are drawn
-Heard = list[float]  # 0 and the numbers of a result, or the place, from 1, of an error in `Machine.errors`
+CallResult = list[float]  # 0 and the numbers of a result, or the place, from 1, of an error in `Machine.errors`
 
 
 class BrokenPromise(Exception):
@@ -32,12 +32,13 @@ class BrokenPromise(Exception):
 
     Attributes:
         name: the name of the promise.
-        said: what happened, as the end of a sentence.
+        description: what happened, as the end of a sentence.
     """
 
-    def __init__(self, name: str, said: str):
-        super().__init__(said)
-        self.name, self.said = name, said
+    def __init__(self, name: str, description: str):
+        super().__init__(description)
+        self.name = name
+        self.description = description
 
 
 @dataclass(frozen=True)
@@ -47,18 +48,18 @@ class Broken:
     Attributes:
         call: the index of the call that broke it, from 0.
         name: the name of the promise.
-        said: what happened, as the end of a sentence.
+        description: what happened, as the end of a sentence.
     """
 
     call: int
     name: str
-    said: str
+    description: str
 
 
 class Watch:
     """An observer that follows one object and checks its promises; it is made from the same arguments as the object."""
 
-    def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+    def observe(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
         """Take in the result of a call, as numbers, or the type of the error that it raised.
 
         Raises:
@@ -67,7 +68,7 @@ class Watch:
         raise NotImplementedError
 
     def picture(self) -> Mapping[str, Any]:
-        """Return what a player shows after the calls so far; {} where there is nothing to show."""
+        """Return what a player shows after the calls so far; {} if there is nothing to show."""
         return {}
 
 
@@ -90,8 +91,8 @@ class Machine:
     reads: Mapping[str, Callable[[Any], Sequence[float]]]
     errors: tuple[type[Exception], ...] = (KeyError, MemoryError)
 
-    def ask(self, thing: Any, call: Call) -> Heard:
-        """Make one call on an object and return its result as numbers (see `Heard`)."""
+    def make_call(self, thing: Any, call: Call) -> CallResult:
+        """Make one call on an object and return its result as numbers (see `CallResult`)."""
         method, *args = call
         try:
             result = getattr(thing, method)(*args)
@@ -100,24 +101,26 @@ class Machine:
             return [float(kinds[0])]
         return [0.0, *map(float, self.reads[method](result))]
 
-    def played(self, make: Callable, setup: tuple, calls: Sequence[Call]) -> dict[str, Heard]:
+    def played(self, make: Callable, setup: tuple, calls: Sequence[Call]) -> dict[str, CallResult]:
         """Make all calls on a new object and return each result by its place, as the measure of a rung."""
         thing = make(*setup)
-        return {str(place): self.ask(thing, call) for place, call in enumerate(calls)}
+        return {str(place): self.make_call(thing, call) for place, call in enumerate(calls)}
 
-    def played_beside(self, make: Callable, setup: tuple, calls: Sequence[Call]) -> dict[str, Heard]:
-        """As `played`, while another object that was made from the same arguments hears the same calls in reverse."""
-        thing, other, heard = make(*setup), make(*setup), {}
+    def played_beside(self, make: Callable, setup: tuple, calls: Sequence[Call]) -> dict[str, CallResult]:
+        """As `played`, while another object that was made from the same arguments gets the same calls in reverse."""
+        thing = make(*setup)
+        other = make(*setup)
+        results = {}
         for place, call in enumerate(calls):
-            heard[str(place)] = self.ask(thing, call)
-            with suppress(Exception):  # what happens to it is no part of this try
-                self.ask(other, calls[-1 - place])
-        return heard
+            results[str(place)] = self.make_call(thing, call)
+            with suppress(Exception):  # what the other object does is not examined
+                self.make_call(other, calls[-1 - place])
+        return results
 
 
-def breaks(name: str, said: str) -> NoReturn:
+def breaks(name: str, description: str) -> NoReturn:
     """Raise BrokenPromise."""
-    raise BrokenPromise(name, said)
+    raise BrokenPromise(name, description)
 
 
 def nothing(result: Any) -> list[float]:
@@ -143,8 +146,8 @@ def whole_number(result: Any) -> float:
     return float(result.__index__())
 
 
-def say_call(call: Call) -> str:
-    """Write a call as code, as `append('a')`; of long arguments the first entries."""
+def call_as_code(call: Call) -> str:
+    """Return a call as code, such as `append('a')`, with the first entries of long arguments."""
     method, *args = call
     return f"{method}({', '.join(map(_SHORT.repr, args))})"
 

@@ -1,7 +1,7 @@
 """Record which library functions an answer calls while it is checked.
 
-The rule against such calls keeps honest learners honest: it tells who calls `torch.softmax` where the exercise asks for
-softmax itself. PyTorch tells every function and every operation to modes, so it does not matter how the call is
+The rule against such calls keeps honest learners honest: it finds who calls `torch.softmax` if the exercise asks for
+softmax itself. PyTorch reports every function and every operation to modes, so it does not matter how the call is
 written. Code that wants to hide a call can, because it runs in the same process. A grader therefore lists answers that
 name such machinery (`checks.judge.review`).
 """
@@ -21,10 +21,10 @@ import numpy as np
 from course_utils.checks.kernel.outcome import ForbiddenCall
 
 IN_A_CELL = re.compile(r"ipykernel_\d+|<ipython-input")  # the file names that Jupyter gives to cells
-MOST_FOUND = 5
-UFUNCS = ("logaddexp", "logaddexp2")  # of NumPy: they do the whole of an exercise, and no mode hears of them
+MOST_RECORDED = 5  # names
+UFUNCS = ("logaddexp", "logaddexp2")  # of NumPy: they do the whole of an exercise, and no mode records them
 METHODS = ("accumulate", "at", "outer", "reduce", "reduceat")
-_active: list[Recording] = []
+_ACTIVE: list[Recording] = []
 
 
 class Recording(AbstractContextManager):
@@ -32,48 +32,48 @@ class Recording(AbstractContextManager):
 
     Attributes:
         parts: parts of names, in lower case.
-        found: what was called, each name once.
+        calls: what was called, each name once.
     """
 
     def __init__(self, forbidden: Iterable[str]):
         self.parts = tuple(forbidden)
-        self.found: list[ForbiddenCall] = []
+        self.calls: list[ForbiddenCall] = []
         self._harmless: set[Any] = set()
         self._entered: list[Any] = []
 
     def __enter__(self) -> Recording:
         install()
         for mode in _modes():
-            one = mode(self)
-            one.__enter__()
-            self._entered.append(one)
-        _active.append(self)
+            entered = mode(self)
+            entered.__enter__()
+            self._entered.append(entered)
+        _ACTIVE.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _active.remove(self)
+        _ACTIVE.remove(self)
         while self._entered:
             self._entered.pop().__exit__(None, None, None)
 
-    def hear(self, function: Any, name: str) -> None:
-        """Note a call if the last part of its dotted name that tells anything is forbidden."""
+    def examine(self, function: Any, name: str) -> None:
+        """Record a call if a part of its dotted name is forbidden, with the last such part as its name."""
         if function in self._harmless:
             return
         for each in reversed(name.split(".")):
             for part in self.parts:  # no function of Python is called, since an answer may replace it
                 if part in each.lower():
-                    return self.note(each)
+                    return self.record(each)
         self._harmless.add(function)
 
-    def note(self, name: str) -> None:
-        """Put a name among those found, with the line of the notebook's cell at work."""
-        if len(self.found) < MOST_FOUND and name not in [each.name for each in self.found]:
-            self.found.append(ForbiddenCall(name, _line(sys._getframe())))
+    def record(self, name: str) -> None:
+        """Add a name to the calls, with the line of the notebook's cell that is running."""
+        if len(self.calls) < MOST_RECORDED and name not in [each.name for each in self.calls]:
+            self.calls.append(ForbiddenCall(name, _line_of_cell(sys._getframe())))
 
 
 @cache
 def install() -> None:
-    """Replace NumPy's UFUNCS by objects that tell when they are called, for as long as this process lives.
+    """Replace NumPy's UFUNCS by objects that report their calls, for as long as this process lives.
 
     In a grading kernel this happens before the first answer, which may bind one of them to another name.
     """
@@ -82,20 +82,22 @@ def install() -> None:
 
 
 class RecordedUfunc:
-    """A ufunc of NumPy that tells when it is called, or one of its methods such as reduce; otherwise it is the same."""
+    """A ufunc of NumPy that reports its calls, and those of methods such as reduce; otherwise it is the same."""
 
     __class__: Any = np.ufunc  # to isinstance
 
     def __init__(self, ufunc: np.ufunc):
-        self._ufunc, self.__doc__, self.__module__ = ufunc, ufunc.__doc__, "numpy"
+        self._ufunc = ufunc
+        self.__doc__ = ufunc.__doc__
+        self.__module__ = "numpy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self._tell()
+        self._report()
         return self._ufunc(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name in METHODS:
-            self._tell()
+            self._report()
         return getattr(self._ufunc, name)
 
     def __reduce__(self) -> str:
@@ -104,14 +106,14 @@ class RecordedUfunc:
     def __repr__(self) -> str:
         return repr(self._ufunc)
 
-    def _tell(self) -> None:
-        for recording in _active:
-            recording.hear(self._ufunc, self._ufunc.__name__)
+    def _report(self) -> None:
+        for recording in _ACTIVE:
+            recording.examine(self._ufunc, self._ufunc.__name__)
 
 
 @cache
 def _modes() -> tuple[type, type]:
-    """The modes that hear of each function of PyTorch, and of each operation that comes of it."""
+    """Return the modes that examine each function of PyTorch, and each operation that results from it."""
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -121,32 +123,33 @@ def _modes() -> tuple[type, type]:
     class Functions(TorchFunctionMode):
         def __init__(self, recording: Recording):
             super().__init__()
-            self.hear = recording.hear
+            self.examine = recording.examine
 
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.hear(function, getattr(function, "__name__", ""))
+            self.examine(function, getattr(function, "__name__", ""))
             return function(*args, **(kwargs or {}))
 
     class Operations(TorchDispatchMode):
         def __init__(self, recording: Recording):
             super().__init__()
-            self.recording, self.gradients = recording, "backward" in recording.parts
+            self.recording = recording
+            self.forbids_gradients = "backward" in recording.parts
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
             return False  # else PyTorch loads its compiler first, which takes seconds
 
         def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.recording.hear(operation._op, operation.name().replace("::", "."))
-            if self.gradients and in_backward() != -1:
-                self.recording.note("backward")
+            self.recording.examine(operation._op, operation.name().replace("::", "."))
+            if self.forbids_gradients and in_backward() != -1:
+                self.recording.record("backward")
             return operation(*args, **(kwargs or {}))
 
     return Functions, Operations
 
 
-def _line(frame: FrameType | None) -> int:
-    """The line of the notebook's cell that is at work in a frame or called it; 0 where there is none."""
+def _line_of_cell(frame: FrameType | None) -> int:
+    """Return the line of the notebook's cell that runs in a frame or called it; 0 if there is none."""
     while frame and not IN_A_CELL.search(frame.f_code.co_filename):
         frame = frame.f_back
     return frame.f_lineno if frame else 0

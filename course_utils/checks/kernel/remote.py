@@ -1,4 +1,4 @@
-"""The implementations that a learner's test can call, without access to anything else of them.
+"""The implementations that a learner's test can call, while everything else about them is out of its reach.
 
 In the learner's notebook the implementation runs in the same process. A grading kernel holds no implementation: each
 call goes to the grader as a line of JSON, and the result comes back, so that the kernel sees only numbers.
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-# The limits of a duel. `duel_verdict.limits_told` puts them in words, which `course build` writes into each statement.
+# The limits of a duel. `duel_verdict.describe_limits` puts them in words, which `course build` writes into statements.
 MOST_CALLS = 10_000  # per implementation
 MOST_NUMBERS = 2_000  # in the arguments of one call
 MOST_SCORES = 40_000  # query-key pairs of one text
@@ -48,7 +48,7 @@ class Line(Protocol):
     def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any: ...
 
 
-class Tried:
+class Candidate:
     """An implementation as a test sees it: it can be called, and nothing else."""
 
     __slots__ = ("__call",)
@@ -57,16 +57,16 @@ class Tried:
         self.__call = line
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _told(self.__call, self.__call(None, "", args, kwargs))
+        return _wrapped(self.__call, self.__call(None, "", args, kwargs))
 
-    def __deepcopy__(self, memo: dict) -> Tried:
+    def __deepcopy__(self, memo: dict) -> Candidate:
         return self
 
     def __repr__(self) -> str:
         return "<an implementation: call it>"
 
 
-class Made:
+class CandidateObject:
     """An object that an implementation made, as a test sees it: its methods can be called."""
 
     __slots__ = ("__call",)
@@ -80,10 +80,11 @@ class Made:
         return partial(self.__call, name)
 
 
-def _told(line: Line, value: Any) -> Any:
+def _wrapped(line: Line, value: Any) -> Any:
+    """Return what a line returned as a test sees it: a `CandidateObject` in place of an object's number."""
     if isinstance(value, tuple) and isinstance(value[0], str):  # ("made", number)
         number = value[1]
-        return Made(lambda method, *args, **kwargs: _told(line, line(number, method, args, kwargs)))
+        return CandidateObject(lambda method, *args, **kwargs: _wrapped(line, line(number, method, args, kwargs)))
     return value
 
 
@@ -91,7 +92,7 @@ Calls = Mapping[str, tuple[str, ...]]  # what may be called, with its parameters
 Prepared = tuple[int | None, str, tuple]  # a call: the object, if it is a method, its name, and plain arguments
 
 
-class Local:
+class LocalLine:
     """The line to an implementation in this process. A call may raise Refused or FailedInside.
 
     Arguments are copied. Results are arrays, numbers, and tuples or lists of them.
@@ -104,17 +105,20 @@ class Local:
     """
 
     def __init__(self, function: Callable, calls: Calls, grain: float = 0.0):
-        self.function, self.calls, self.objects, self.called = function, calls, list[Any](), 0
+        self.function = function
+        self.calls = calls
         self.grain = grain
+        self.objects: list[Any] = []  # made by the implementation, which a test knows by their numbers
+        self.called = 0
 
     def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
-        return self.run(self.prepared(made, method, args, kwargs))
+        return self.run(self.prepare(made, method, args, kwargs))
 
-    def prepared(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Prepared:
+    def prepare(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Prepared:
         """Return a call with its arguments in order, as numbers and arrays that nobody else holds. Raises Refused."""
-        given = self.bound("" if made is None else method or "?", args, kwargs)
+        arguments = self.bind("" if made is None else method or "?", args, kwargs)
         budget = [MOST_NUMBERS]
-        plain = {name: _plain(each, budget) for name, each in given.items()}
+        plain = {name: _plain(each, budget) for name, each in arguments.items()}
         _verify_together(plain)
         _verify_scores(plain.get("q"), plain.get("k"))
         return made, method, tuple(plain.values())
@@ -124,30 +128,30 @@ class Local:
         self.called += 1
         if self.called > MOST_CALLS:
             raise Refused(f"an implementation may be called {MOST_CALLS:,} times")
-        made, method, given = prepared
+        made, method, arguments = prepared
         if made is not None and not 0 <= made < len(self.objects):
             raise Refused("there is no such object")
         call = self.function if made is None else getattr(self.objects[made], method)
-        args = [each.copy() if isinstance(each, np.ndarray) else each for each in given]
+        args = [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
         try:
             with np.errstate(all="ignore"):
-                return self.keep(call(*args))
+                return self.as_received(call(*args))
         except Refused:
             raise
         except Exception:
             raise FailedInside("the implementation raised an error") from None
 
-    def bound(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def bind(self, name: str, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name, in the order in which every implementation takes them."""
         parameters = self.calls.get(name)
         if parameters is None:
             raise Refused(f"it has no {name}; there is {', '.join(each for each in self.calls if each)}")
-        own = dict(zip(parameters, args, strict=False))
-        if len(args) > len(parameters) or own.keys() & kwargs.keys() or {*own, *kwargs} != set(parameters):
+        by_place = dict(zip(parameters, args, strict=False))
+        if len(args) > len(parameters) or by_place.keys() & kwargs.keys() or {*by_place, *kwargs} != set(parameters):
             raise Refused(f"call it as {name or 'f'}({', '.join(parameters)})")
-        return {each: {**own, **kwargs}[each] for each in parameters}
+        return {each: {**by_place, **kwargs}[each] for each in parameters}
 
-    def keep(self, result: Any) -> Any:
+    def as_received(self, result: Any) -> Any:
         """Return a result as the test receives it; an object stays here and is returned as a number."""
         if isinstance(result, float):
             return result * (1 + self.grain * np.finfo(np.float64).eps)
@@ -166,15 +170,15 @@ class Local:
                 array = (array.astype(np.float64) * (1 + off)).astype(np.float32)
             return array
         if isinstance(result, (tuple, list)):
-            return type(result)(self.keep(each) for each in result)
+            return type(result)(self.as_received(each) for each in result)
         if len(self.objects) >= MOST_OBJECTS:
             raise Refused(f"an implementation may make {MOST_OBJECTS} objects")
         self.objects.append(result)
         return "made", len(self.objects) - 1
 
 
-class Remote:
-    """The line to an implementation that the grader holds. A call may raise Refused or FailedInside, as with `Local`.
+class RemoteLine:
+    """The line to an implementation that the grader has. A call may raise Refused or FailedInside, as with `LocalLine`.
 
     A test mostly makes the same calls to each implementation. So the grader sends with a reply those to the calls that
     it expects next, and a call that was expected costs no question.
@@ -182,13 +186,16 @@ class Remote:
     Args:
         ask: sends a text to the grader and returns its reply.
         number: the place of the implementation in the grader's order.
-        told: verdicts on the implementations before it that the grader has not heard; the next question takes them
-            along.
+        verdicts: those on the implementations before it that the grader does not know yet; the next question takes
+            them along.
     """
 
-    def __init__(self, ask: Callable[[str], str], number: int, told: list[float | None]):
-        self.ask, self.number, self.told = ask, number, told
-        self.ahead, self.used = deque[Any](), 0  # [mark, reply] of each call expected next; how many were used
+    def __init__(self, ask: Callable[[str], str], number: int, verdicts: list[float | None]):
+        self.ask = ask
+        self.number = number
+        self.verdicts = verdicts
+        self.ahead = deque[Any]()  # [mark, reply] of each call that the grader expected next
+        self.used = 0  # of these the calls that were made since the last question
 
     def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         budget = [MOST_NUMBERS]
@@ -202,16 +209,16 @@ class Remote:
         mark = zlib.crc32(text.encode())
         if self.ahead and self.ahead[0][0] == mark:
             self.used += 1
-            return _read(self.ahead.popleft()[1])
-        question = json.dumps({"of": self.number, "told": self.told, "mark": mark, "used": self.used})
-        self.told.clear()
+            return _value_in(self.ahead.popleft()[1])
+        question = json.dumps({"of": self.number, "verdicts": self.verdicts, "mark": mark, "used": self.used})
+        self.verdicts.clear()
         self.used = 0
         reply = json.loads(self.ask(f"{question[:-1]}, {text[1:]}"))
         self.ahead = deque(reply.get("ahead", ()))
-        return _read(reply)
+        return _value_in(reply)
 
 
-def _read(reply: Mapping[str, Any]) -> Any:
+def _value_in(reply: Mapping[str, Any]) -> Any:
     """Return the value in a reply, or raise the error in it."""
     if "refused" in reply:
         raise Refused(reply["refused"])
@@ -221,10 +228,11 @@ def _read(reply: Mapping[str, Any]) -> Any:
 
 
 def serve(line: Line, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a question from `Remote` with a call on a line; return the reply. Never raises, whatever was sent."""
+    """Answer a question from `RemoteLine` with a call on a line; return the reply. Never raises, whatever was sent."""
 
     def called() -> Any:
-        made, method = question.get("made"), question.get("method", "")
+        made = question.get("made")
+        method = question.get("method", "")
         if not (made is None or isinstance(made, int)) or not isinstance(method, str):
             raise Refused("no such call")
         args = tuple(unpack(each) for each in question.get("args", ()))
@@ -235,7 +243,7 @@ def serve(line: Line, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reply_of(call: Callable[[], Any]) -> dict[str, Any]:
-    """Make a call and return the reply for `Remote`. Never raises."""
+    """Make a call and return the reply for `RemoteLine`. Never raises."""
     try:
         return {"value": pack(call())}
     except FailedInside as error:
@@ -302,24 +310,26 @@ def _narrow(dtype: np.dtype) -> np.dtype:
 
 
 def _array_of(value: list | tuple) -> np.ndarray:
-    """Return lists of numbers or of arrays as one array. Raises Refused where they do not form one."""
-    left, unread = 2 * MOST_NUMBERS, [(value, 1)]
+    """Return lists of numbers or of arrays as one array. Raises Refused if they do not form one."""
+    budget = 2 * MOST_NUMBERS  # of lists and numbers together
+    unread: list[tuple[Any, int]] = [(value, 1)]
     while unread:
-        one, depth = unread.pop()
-        left -= 1 if isinstance(one, (list, tuple)) else int(np.size(one)) if hasattr(one, "dtype") else 1
-        if left < 0 or depth > DEEPEST:
+        item, depth = unread.pop()
+        is_array = hasattr(item, "dtype") and not isinstance(item, (list, tuple))
+        budget -= int(np.size(item)) if is_array else 1
+        if budget < 0 or depth > DEEPEST:
             raise Refused(f"lists of at most {MOST_NUMBERS:,} numbers, at most {DEEPEST} deep")
-        if isinstance(one, (list, tuple)):
-            unread += [(each, depth + 1) for each in one[: 2 * MOST_NUMBERS + 1]]
+        if isinstance(item, (list, tuple)):
+            unread += [(each, depth + 1) for each in item[: 2 * MOST_NUMBERS + 1]]
     try:
         return np.array(value)
     except (ValueError, TypeError, OverflowError):
         raise Refused("rows of a list have to be equally long, and hold numbers") from None
 
 
-def _verify_together(given: Mapping[str, Any]) -> None:
-    """Raise Refused for small arrays that broadcast to a huge one; of a mask only the axes in front are looked at."""
-    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
+def _verify_together(arguments: Mapping[str, Any]) -> None:
+    """Raise Refused for small arrays that broadcast to a huge one; of a mask only the axes in front count."""
+    arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
     shapes = [((1, 1, *x.shape[-3::-1]) if name == "mask" else x.shape[::-1]) for name, x in arrays.items()]
     if math.prod(max(sizes) for sizes in zip_longest(*shapes, fillvalue=1)) > MOST_TOGETHER:
         raise Refused("the axes in front have to be the same for all, or few")
@@ -338,28 +348,29 @@ def _spend(budget: list[int], numbers: int) -> None:
         raise Refused(f"a call may hold {MOST_NUMBERS:,} numbers: small ones show every slip")
 
 
-class Asking:
+class GraderConnection:
     """The kernel's connection to its grader: call it with a line of text, and it returns the reply.
 
     Args:
-        connection_file: Jupyter's connection file; the two pipes lie in the same folder.
+        connection_file: Jupyter's connection file; the two pipes are in the same folder.
     """
 
     def __init__(self, connection_file: str):
         folder = os.path.dirname(connection_file)
-        self.asked = open(os.path.join(folder, "asked"), "wb", buffering=0)  # noqa: SIM115  # both end with the kernel
-        self.told = open(os.path.join(folder, "told"), "rb")  # noqa: SIM115
+        self.questions = open(os.path.join(folder, "asked"), "wb", buffering=0)  # noqa: SIM115  # both end with the kernel
+        self.replies = open(os.path.join(folder, "told"), "rb")  # noqa: SIM115
 
     def __call__(self, question: str) -> str:
         line = question.encode() + b"\n"
         while line:
-            line = line[self.asked.write(line) :]
-        return self.told.readline().decode()
+            line = line[self.questions.write(line) :]
+        return self.replies.readline().decode()
 
 
-def ask_for_all(ask: Callable[[str], str]) -> Iterator[tuple[Tried, Callable[[float | None], None]]]:
+def offered_candidates(ask: Callable[[str], str]) -> Iterator[tuple[Candidate, Callable[[float | None], None]]]:
     """Yield the implementations that the grader offers, in its order, each with a function that takes the verdict."""
-    many, told = json.loads(ask(json.dumps({"how": "many"})))["many"], list[float | None]()
-    for number in range(many):
-        yield Tried(Remote(ask, number, told)), told.append
-    ask(json.dumps({"of": many, "told": told}))
+    count = json.loads(ask(json.dumps({"how": "many"})))["many"]
+    verdicts: list[float | None] = []
+    for number in range(count):
+        yield Candidate(RemoteLine(ask, number, verdicts)), verdicts.append
+    ask(json.dumps({"of": count, "verdicts": verdicts}))

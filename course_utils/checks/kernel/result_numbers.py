@@ -32,13 +32,15 @@ class Numbers:
         return {"shape": list(self.shape), "numbers": [x if math.isfinite(x) else str(x) for x in self.entries]}
 
     @staticmethod
-    def read(found: Any) -> Numbers | None:
+    def read(data: Any) -> Numbers | None:
         """Read what `as_json` wrote; return None for anything else."""
         try:
-            sizes, numbers = found["shape"], found["numbers"]
+            sizes = data["shape"]
+            numbers = data["numbers"]
             if not isinstance(sizes, list) or not isinstance(numbers, list):
                 return None
-            shape, entries = tuple(map(_size, sizes)), tuple(map(_number, numbers))
+            shape = tuple(map(_size, sizes))
+            entries = tuple(map(_number, numbers))
         except (TypeError, ValueError, KeyError, OverflowError):
             return None
         return Numbers(shape, entries) if len(entries) == math.prod(shape) <= LARGEST_RESULT else None
@@ -48,14 +50,14 @@ class Numbers:
         return np.array(self.entries, dtype=np.float64).reshape(self.shape)
 
 
-def _size(found: Any) -> int:
-    if type(found) is not int or found < 0:
+def _size(data: Any) -> int:
+    if type(data) is not int or data < 0:
         raise ValueError("no size of an axis")
-    return found
+    return data
 
 
-def _number(found: Any) -> float:
-    number = float(found)
+def _number(data: Any) -> float:
+    number = float(data)
     return number if number == number else math.nan
 
 
@@ -77,7 +79,7 @@ def as_numbers(value: Any) -> Numbers:
         raise TypeError(f"{describe(value)} is not a number or a rectangular array of numbers") from None
     if array.size > LARGEST_RESULT:
         raise TypeError(f"an array of shape {array.shape} is far larger than the result should be")
-    entries = [  # inlined, because a `Recording` sees each function call
+    entries = [  # inlined, because a `Recording` examines each function call
         0.0 if -1e-12 <= x <= 1e-12 else float(f"{x:.8g}") if x == x else math.nan for x in array.ravel().tolist()
     ]
     return Numbers(array.shape, tuple(entries))
@@ -110,6 +112,7 @@ def detached(value: Any) -> Any:
 
 
 def describe(value: Any) -> str:
+    """Return in a few words what a value is, such as "a list of 3"."""
     if isinstance(value, str):
         return f"the text {value[:40]!r}"
     if hasattr(value, "shape"):

@@ -14,24 +14,24 @@ from typing import Any
 
 import numpy as np
 
-ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
-PRINTED = np.get_printoptions()
+NUMPY_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+PRINT_OPTIONS = np.get_printoptions()
 LEAST_DEPTH = 1000  # of recursion; an answer may have raised it
 
 
 def use_usual_settings() -> None:
     """Set all settings to their usual values."""
     warnings.simplefilter("ignore")  # an overflow shows in the result
-    np.seterr(**ERRORS)  # type: ignore[arg-type]
-    np.set_printoptions(**PRINTED)
+    np.seterr(**NUMPY_ERRORS)  # type: ignore[arg-type]
+    np.set_printoptions(**PRINT_OPTIONS)
     sys.setrecursionlimit(max(sys.getrecursionlimit(), LEAST_DEPTH))
-    _set(_of_torch())
+    _set(_torch_settings())
 
 
 @contextmanager
 def usual_settings() -> Iterator[None]:
     """Use the usual settings within a block, and those that were set before again after it."""
-    before = [(read, change, read()) for read, change, _ in _of_torch()]
+    before = [(read, change, read()) for read, change, _ in _torch_settings()]
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(np.errstate())
@@ -52,7 +52,7 @@ def _set(settings: list[Setting]) -> None:
             change(value)
 
 
-def _of_torch() -> list[Setting]:
+def _torch_settings() -> list[Setting]:
     """Return the settings of PyTorch, if it is loaded: how each is read and changed, and its usual value."""
     torch = sys.modules.get("torch")
     if torch is None:

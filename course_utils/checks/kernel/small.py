@@ -33,7 +33,7 @@ class Small:
         args: for each argument in order, the names of its axes, such as "n d_k". "…" stands for leading axes that all
             such arguments share, "h*d" for an axis of that product, "1" for size 1. "=h*d" is that number itself.
             "mask B h n m" is a mask that broadcasts over these axes as the rung's does. A function receives the `Draft`
-            and returns the argument; KEPT takes the rung's. Arguments after these stay as in the rung.
+            and returns the argument; FROM_RUNG takes the rung's. Arguments after these stay as in the rung.
         measures: the measures of the rungs that this is for, None for no measure. None in place of the tuple means all
             rungs that no other `Small` is for.
         fits: tells whether drawn arguments are valid inputs of the exercise.
@@ -42,7 +42,7 @@ class Small:
             the arguments and {mask} for those that are masks; or a function that receives the name and the arguments
             and returns all of the code.
         tensors: whether the measure turns the arrays into tensors.
-        kept_sizes: axes that keep the rung's size.
+        fixed_sizes: axes that keep the rung's size.
     """
 
     args: tuple[Any, ...]
@@ -51,7 +51,7 @@ class Small:
     names: tuple[str, ...] = ()
     code: str | Callable[..., str] = ""
     tensors: bool = False
-    kept_sizes: tuple[str, ...] = ()
+    fixed_sizes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Draft:
         return self.choose(least, max(least, most))
 
     def numbers(self, shape: Sequence[int], like: np.ndarray) -> np.ndarray:
-        """Draw an array of whole numbers and halves, with extreme values where the array `like` has them."""
+        """Draw an array of whole numbers and halves, with extreme values if the array `like` has some."""
         return draw_numbers(self.choose, tuple(shape), like)
 
 
@@ -97,13 +97,13 @@ class Drawn:
         return self.draw(draft)
 
 
-def KEPT(draft: Draft) -> Any:
+def FROM_RUNG(draft: Draft) -> Any:
     """Return the argument of the rung itself."""
     return draft.rung[len(draft.args)]
 
 
 def BLANK(draft: Draft) -> Any:
-    """Return zeros in place of the rung's numbers, for an argument of which only the size matters."""
+    """Return zeros in place of the rung's numbers, for an argument whose size alone matters."""
     return _blank(draft.rung[len(draft.args)])
 
 
@@ -129,8 +129,8 @@ def one_of(*values: Any) -> Callable[[Draft], Any]:
     """Return a function that draws one of these values or the rung's, preferably the first."""
 
     def pick(draft: Draft) -> Any:
-        known = (*values, draft.rung[len(draft.args)])
-        return known[draft.choose(0, len(known) - 1)]
+        choices = (*values, draft.rung[len(draft.args)])
+        return choices[draft.choose(0, len(choices) - 1)]
 
     return pick
 
@@ -139,8 +139,9 @@ def up_to(axes: str, most: str) -> Drawn:
     """Return an argument of whole numbers with these axes, each from 0 to the size of the axis `most`."""
 
     def draw(draft: Draft) -> np.ndarray:
-        shape, most_of_all = _shape(axes, draft), draft.size(most)
-        entries = [draft.choose(0, most_of_all) for _ in range(math.prod(shape))]
+        shape = _shape(axes, draft)
+        largest = draft.size(most)
+        entries = [draft.choose(0, largest) for _ in range(math.prod(shape))]
         like = np.asarray(draft.rung[len(draft.args)])
         return np.array(entries, dtype=like.dtype).reshape(shape)
 
@@ -173,7 +174,7 @@ def draw_args(small: Small, rung: tuple, choose: Choose, most: int = MOST, cut: 
     draft = Draft(choose, rung, cut)
     bounds = _bounds(small, rung)
     for name, own in bounds.items():
-        if name in small.kept_sizes:
+        if name in small.fixed_sizes:
             draft.sizes[name] = own
         else:
             cap = min(most, MOST_LEADING) if name.startswith(LEADING) else most
@@ -225,7 +226,8 @@ def draw_numbers(choose: Choose, shape: tuple[int, ...], like: np.ndarray) -> np
     if like.dtype.kind in "iu":
         most = int(big)
         return np.array([choose(0, most) for _ in range(count)], dtype=like.dtype).reshape(shape)
-    units, bases = [1.0, 0.5], [0.0]
+    units = [1.0, 0.5]
+    bases = [0.0]
     if big > ORDINARY:
         units.append(float(f"{big:.0e}"))
     unit = units[choose(0, len(units) - 1)]

@@ -26,28 +26,29 @@ class StepCounter(AbstractContextManager):
 
     def __init__(self, counted: Callable[[CodeType], Offsets]):
         """Count the instructions at the offsets that `counted` returns for a code object."""
-        self.count, self.stopped = 0, False
-        self._counted = counted
+        self.count = 0
+        self.stopped = False
+        self._offsets_to_count = counted
         self._offsets: dict[CodeType, Offsets] = {}
         self._others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
-        self._way: _Monitoring | _Tracing = _Monitoring(self) if monitoring else _Tracing(self)
+        self._counting: _Monitoring | _Tracing = _Monitoring(self) if monitoring else _Tracing(self)
 
     def __enter__(self) -> StepCounter:
-        self._way.start()
+        self._counting.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stopped = self._way.stop()
+        self.stopped = self._counting.stop()
 
     @property
     def available(self) -> bool:
-        """Whether instructions are counted; False where others have taken the tool ids of `sys.monitoring`."""
-        return self._way.available
+        """Whether instructions are counted; False if others have taken the tool ids of `sys.monitoring`."""
+        return self._counting.available
 
     def offsets(self, code: CodeType) -> Offsets:
         """Return the offsets of the instructions of `code` that count."""
         if code not in self._offsets:
-            self._offsets[code] = self._counted(code)
+            self._offsets[code] = self._offsets_to_count(code)
         return self._offsets[code]
 
     def step(self, code: CodeType, offset: int) -> None:

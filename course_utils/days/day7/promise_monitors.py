@@ -28,7 +28,7 @@ class AllocatorWatch(Watch):
         self.tables: dict[str, list[int]] = {}
         self.lengths: dict[str, int] = {}
 
-    def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+    def observe(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
         """Record what a call returned or raised. Raises BrokenPromise."""
         seq = args[0]
         if method != "append" and seq not in self.lengths:
@@ -174,7 +174,7 @@ class PrefixWatch(Watch):
         self.sure: set[tuple[int, ...]] = set()
         self.used: dict[int, int] = {}
 
-    def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+    def observe(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
         """Record what a call returned or raised. Raises BrokenPromise."""
         name = args[0]
         self.clock = self.clock + 1
@@ -353,7 +353,7 @@ class SchedulerWatch(Watch):
         self.computed: dict[str, int] = {}
         self.generated: dict[str, int] = {}
 
-    def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+    def observe(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
         """Record what a call returned or raised. Raises BrokenPromise."""
         if method == "add":
             name, prompt, new = args
@@ -506,7 +506,7 @@ class WindowWatch(Watch):
         self.tokens: list[int] = []
         self.drafted: list[int] = []
 
-    def hear(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+    def observe(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
         """Record what a call returned or raised. Raises BrokenPromise."""
         if why := self._not_now(method, args):
             if error is not ValueError:

@@ -19,7 +19,7 @@ from course_utils.checks.kernel.forbidden import WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.result_numbers import BadResult
-from course_utils.checks.kernel.small import KEPT, Draft, Drawn, Small, shares, whole
+from course_utils.checks.kernel.small import FROM_RUNG, Draft, Drawn, Small, shares, whole
 from course_utils.days.shared.given.draws import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask
 
 if TYPE_CHECKING:
@@ -1037,7 +1037,7 @@ def has_a_first(votes: np.ndarray, backup: tuple, reads: tuple | None, tokens: n
 
 SMALL_TABLES = (
     Small(
-        ("L h V V", KEPT, KEPT, Drawn("B T", words)),
+        ("L h V V", FROM_RUNG, FROM_RUNG, Drawn("B T", words)),
         fits=has_a_first,
         names=("votes", "backup", "reads", "tokens"),
         code="from course_utils.days.day4 import table_model  # logits are sums of votes[layer, head, token]\n"

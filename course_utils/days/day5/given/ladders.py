@@ -22,7 +22,7 @@ from course_utils.checks.kernel.forbidden import WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, as_numbers
-from course_utils.checks.kernel.small import BLANK, KEPT, Draft, Drawn, Small, whole
+from course_utils.checks.kernel.small import BLANK, FROM_RUNG, Draft, Drawn, Small, whole
 from course_utils.days.shared.given.call_spy import watch
 from course_utils.days.shared.given.draws import UNTOUCHED, Array, draw
 
@@ -1276,21 +1276,21 @@ SMALL_STEPS = (
 TINY = "from course_utils.days.day5.given.ladders import TinyModel\n"
 SMALL_TEXTS = (
     Small(
-        (KEPT, "B T", whole(0), "B S"),
+        (FROM_RUNG, "B T", whole(0), "B S"),
         measures=(one_after_the_other,),
         tensors=True,
         names=("seed", "prompt", "steps", "other"),
         code=TINY + "model = TinyModel(seed)\n[{f}(model, text, steps) for text in (prompt, other, prompt)]",
     ),
     Small(
-        (KEPT, "B T", whole(0)),
+        (FROM_RUNG, "B T", whole(0)),
         measures=(generated, prompt_changed),
         tensors=True,
         names=("seed", "prompt", "steps", "zero_after"),
         code=TINY + "{f}(TinyModel(seed), prompt, steps)",
     ),
     Small(
-        (KEPT, "B T", whole(0)),
+        (FROM_RUNG, "B T", whole(0)),
         measures=(two_models,),
         tensors=True,
         names=("seed", "prompt", "steps"),
@@ -1305,7 +1305,7 @@ RING = (room, "T d", "T e")
 FILL = "for t, (k, v) in enumerate(zip(keys, values), start=1):\n    ring.append(k, v)\n"
 SMALL_RINGS = (
     Small(
-        (KEPT, BLANK, BLANK, KEPT),
+        (FROM_RUNG, BLANK, BLANK, FROM_RUNG),
         measures=(ring_grows,),
         tensors=True,
         names=("window", "keys", "values", "looked_at"),
@@ -1365,12 +1365,12 @@ IN_CHUNKS = (
 SMALL_CHUNKS = (
     Small((*TEXT, cut_into_chunks), measures=(in_chunks,), tensors=True,
         names=("q", "k", "v", "sizes"), code=IN_CHUNKS),
-    Small(("B h S 2*f",) * 3 + 2 * TEXT, measures=(forked_chunks,), kept_sizes=("S",), tensors=True,
+    Small(("B h S 2*f",) * 3 + 2 * TEXT, measures=(forked_chunks,), fixed_sizes=("S",), tensors=True,
         names=("q", "k", "v", "q_2", "k_2", "v_2", "q_3", "k_3", "v_3"),
         code="_, cache = {f}(q, k, v)\ncaches = [cache, cache]\nfor t in range(q_2.shape[-2]):\n"
         "    for i, text in enumerate([(q_2, k_2, v_2), (q_3, k_3, v_3)]):\n"
         "        output, caches[i] = {f}(*(x[..., t : t + 1, :] for x in text), caches[i])\n        print(i, output)"),
-    Small(TEXT, measures=(chunk_changes,), kept_sizes=("T",), tensors=True, names=("q", "k", "v"),
+    Small(TEXT, measures=(chunk_changes,), fixed_sizes=("T",), tensors=True, names=("q", "k", "v"),
         code="_, cache = {f}(*(x[..., :3, :] for x in (q, k, v)))\n{f}(*(x[..., 3:, :] for x in (q, k, v)), cache)"),
 )  # fmt: skip
 LADDERS = {

@@ -18,7 +18,7 @@ import numpy as np
 from course_utils.checks.kernel.forbidden import AUTOGRAD, WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.small import BLANK, KEPT, Draft, Drawn, Small, whole
+from course_utils.checks.kernel.small import BLANK, FROM_RUNG, Draft, Drawn, Small, whole
 from course_utils.checks.kernel.steps import StepCounter
 from course_utils.days.day6.given.triton_emulation import through_the_kernel, through_the_row_kernel
 from course_utils.days.shared.given.call_spy import watch, watch_both
@@ -1022,7 +1022,7 @@ IN_BLOCKS = Small(
 SMALL_TILES = (
     Small(SIZES, measures=BY_SIZE),
     IN_BLOCKS,
-    Small(("n d", "m d", "m e", whole(), whole(), KEPT), measures=(None, tiled_in_dtype, writes), fits=sees_a_key),
+    Small(("n d", "m d", "m e", whole(), whole(), FROM_RUNG), measures=(None, tiled_in_dtype, writes), fits=sees_a_key),
 )
 SMALL_BACKWARD = (Small(("n d", "m d", "m e", forward(3), forward(4), "n e")),)
 LADDERS = {
@@ -1069,7 +1069,7 @@ LADDERS = {
         row_in_blocks,
         tensors=True,
         cases=ROWS,
-        small=(Small(("r n", "n", KEPT), names=("scores", "values", "block"), code="launch_rows({f}, {args})"),),
+        small=(Small(("r n", "n", FROM_RUNG), names=("scores", "values", "block"), code="launch_rows({f}, {args})"),),
         called=("scores", "values", "block"),
     ),
     "triton_inner_loop": Ladder(
@@ -1078,7 +1078,13 @@ LADDERS = {
         triton_inner_loop,
         tensors=True,
         cases=KERNELS,
-        small=(Small(("h n d", "h m d", "h m d", KEPT, KEPT, KEPT), kept_sizes=("d",), code="launch({f}, {args})"),),
+        small=(
+            Small(
+                ("h n d", "h m d", "h m d", FROM_RUNG, FROM_RUNG, FROM_RUNG),
+                fixed_sizes=("d",),
+                code="launch({f}, {args})",
+            ),
+        ),
         called=("q", "k", "v", "causal", "block_q", "block_k"),
     ),
     "find_the_bug": Ladder(
