@@ -89,7 +89,7 @@ def scores(Q, K):
     assert kernel.run(f"{CHECKS}{hook}") is None
     kernel.answer_once(KEY)
     assert kernel.run("check('scores', hidden=True, seed=...)") is None
-    assert kernel.run("again = evidence['_asking']()('seed')") is None
+    assert kernel.run("again = evidence['_grader_connection']()('seed')") is None
     assert kernel.run(f"assert again == '\\n' and not [cell for cell in told if {KEY[:9]!r} in cell][:-1]") is None
 
 
