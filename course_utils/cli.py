@@ -163,7 +163,7 @@ def practice(
     from course_utils.practice import session
 
     if kind is None:
-        print(session.kinds_told())
+        print(session.describe_kinds())
     else:
         session.practise(kind, number)
 

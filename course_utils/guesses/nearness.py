@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from course_utils.guesses.asked import Asked
+from course_utils.guesses.question import Question
 
 NEAR = 0.02  # share of the range; nobody can aim better with a mouse
 NEAR_FACTOR = 1.05  # the same on a log scale
@@ -22,35 +22,37 @@ class Verdict:
         off: the mean distance over the places; on a linear scale a share of the range, on a log scale the logarithm of
             a factor.
         lean: 1 for too high, −1 for too low, 0 for near or neither.
-        told: the verdict in words, the end of a sentence that begins with "Your guess is".
+        text: the verdict in words, the end of a sentence that begins with "Your guess is".
     """
 
     right: bool | None
     off: float
     lean: int
-    told: str
+    text: str
 
 
-def judge(asked: Asked, guess: Sequence[float]) -> Verdict:
+def judge(question: Question, guess: Sequence[float]) -> Verdict:
     """Judge how near a guess came.
 
     Raises:
         ValueError: the guess does not fit the question.
     """
-    guess = asked.checked(guess)
-    if asked.kind == "choice":
-        right = guess == asked.truth
+    guess = question.checked(guess)
+    if question.kind == "choice":
+        right = guess == question.truth
         return Verdict(right, 0.0 if right else 1.0, 0, "right" if right else "not right")
-    log = asked.scale == "log"
-    ends = asked.high - asked.low
+    log = question.scale == "log"
+    ends = question.high - question.low
     errors = [
-        math.log(value / true) if log else (value - true) / ends for value, true in zip(guess, asked.truth, strict=True)
+        math.log(value / true) if log else (value - true) / ends
+        for value, true in zip(guess, question.truth, strict=True)
     ]
     near = math.log(NEAR_FACTOR) if log else NEAR
-    off, mean = sum(map(abs, errors)) / len(errors), sum(errors) / len(errors)
-    lean = _sign(mean, near)
-    return Verdict(None, off, lean, _told_curve(errors, off, near, log) if asked.kind == "curve" else
-                   _told_number(off, lean, log))  # fmt: skip
+    off = sum(map(abs, errors)) / len(errors)
+    lean = _sign(sum(errors) / len(errors), near)
+    is_curve = question.kind == "curve"
+    text = _describe_curve(errors, off, near, log) if is_curve else _describe_number(off, lean, log)
+    return Verdict(None, off, lean, text)
 
 
 def distance(off: float, log: bool) -> str:
@@ -77,9 +79,9 @@ def ticks(low: float, high: float, scale: str) -> list[float]:
     if scale == "log":
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         every = -(-len(powers) // 6)
-        found = [10.0**power for power in powers if power % every == 0 and low <= 10.0**power <= high * (1 + 1e-9)]
-        if len(found) >= 3:
-            return found
+        decades = [10.0**power for power in powers if power % every == 0 and low <= 10.0**power <= high * (1 + 1e-9)]
+        if len(decades) >= 3:
+            return decades
         finer = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
         return [value for value in finer if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
     rough = (high - low) / 5
@@ -109,17 +111,20 @@ def as_places(x: Sequence[float | str], scale: str) -> list[float]:
 
 
 def _sign(error: float, near: float) -> int:
-    return 0 if abs(error) <= near else 1 if error > 0 else -1
+    if abs(error) <= near:
+        return 0
+    return 1 if error > 0 else -1
 
 
-def _told_number(off: float, lean: int, log: bool) -> str:
+def _describe_number(off: float, lean: int, log: bool) -> str:
     if lean == 0:
         return f"near: within {_near(log)}"
     return f"too {'high' if lean > 0 else 'low'} by {distance(off, log)}"
 
 
-def _told_curve(errors: list[float], off: float, near: float, log: bool) -> str:
-    signs, count = [_sign(error, near) for error in errors], len(errors)
+def _describe_curve(errors: list[float], off: float, near: float, log: bool) -> str:
+    signs = [_sign(error, near) for error in errors]
+    count = len(errors)
     sides = [f"too {side} at {signs.count(sign)}" for side, sign in (("high", 1), ("low", -1)) if sign in signs]
     if not sides:
         return f"near: within {_near(log)} at all {count} places"

@@ -9,46 +9,48 @@ import statistics
 from collections.abc import Iterable
 
 from course_utils.guesses.nearness import distance
-from course_utils.guesses.store import Kept
+from course_utils.guesses.store import StoredGuess
 
 _FEW = 4  # with fewer misses, no tendency can be told
 _MOST_OF_THEM = 0.75
 
 
-def summed_up(kept: Iterable[Kept]) -> list[str]:
+def summed_up(guesses: Iterable[StoredGuess]) -> list[str]:
     """Return a few sentences on the first guesses.
 
     They say how many choices are right, how far off the other guesses are, and to which side.
     """
-    kept = list(kept)
-    if not kept:
+    guesses = list(guesses)
+    if not guesses:
         return ["No guess yet."]
-    lines = [f"{_some(len(kept), 'guess', 'guesses')}."]
-    choices = [each.verdict for each in kept if each.asked.kind == "choice"]
+    lines = [f"{_some(len(guesses), 'guess', 'guesses')}."]
+    choices = [each.verdict for each in guesses if each.asked.kind == "choice"]
     if choices:
         right = sum(bool(verdict.right) for verdict in choices)
         lines.append(f"{right} of {_some(len(choices), 'choice')} right.")
-    measured = [each for each in kept if each.asked.kind != "choice"]
+    measured = [each for each in guesses if each.asked.kind != "choice"]
     if measured:
         leans = [each.verdict.lean for each in measured]
         parts = [f"{leans.count(lean)} {word}" for lean, word in ((1, "too high"), (-1, "too low"), (0, "neither"))]
         lines.append(f"Of {_some(len(measured), 'number or curve', 'numbers and curves')}: {', '.join(parts)}.")
-        lines += [_medians(measured), tendency(kept)]
+        lines += [_medians(measured), tendency(guesses)]
     return lines
 
 
-def in_a_line(kept: Iterable[Kept]) -> str:
+def in_a_line(guesses: Iterable[StoredGuess]) -> str:
     """Return the summary in a few words, such as "5 guesses: 3 too high, 1 too low"; "" without guesses."""
-    kept = list(kept)
-    leans = [each.verdict.lean for each in kept if each.asked.kind != "choice"]
+    guesses = list(guesses)
+    leans = [each.verdict.lean for each in guesses if each.asked.kind != "choice"]
     parts = [f"{leans.count(lean)} too {side}" for lean, side in ((1, "high"), (-1, "low")) if lean in leans]
-    said = _some(len(kept), "guess", "guesses")
-    return "" if not kept else f"{said}: {', '.join(parts)}" if parts else said
+    if not guesses:
+        return ""
+    count = _some(len(guesses), "guess", "guesses")
+    return f"{count}: {', '.join(parts)}" if parts else count
 
 
-def tendency(kept: Iterable[Kept]) -> str:
+def tendency(guesses: Iterable[StoredGuess]) -> str:
     """Return a sentence on whether numbers and curves were guessed too high or too low on the whole."""
-    leans = [each.verdict.lean for each in kept if each.asked.kind != "choice" and each.verdict.lean]
+    leans = [each.verdict.lean for each in guesses if each.asked.kind != "choice" and each.verdict.lean]
     if len(leans) < _FEW:
         return "That is too few to tell a tendency."
     for lean, side in ((1, "high"), (-1, "low")):
@@ -57,7 +59,7 @@ def tendency(kept: Iterable[Kept]) -> str:
     return "Your guesses tend to neither side."
 
 
-def _medians(measured: list[Kept]) -> str:
+def _medians(measured: list[StoredGuess]) -> str:
     parts = []
     for scale in ("linear", "log"):
         offs = [each.verdict.off for each in measured if each.asked.scale == scale]

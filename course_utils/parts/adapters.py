@@ -31,11 +31,12 @@ def softmax_of_rows(answer: Callable) -> Attend:
     """Adapt softmax_row(row), lists of floats: it gets the scores of one query and head, without later keys."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        scores, v = _scores(q, k), _each_its_own(v, q)
+        scores = _scores(q, k)
+        v = _per_query_head(v, q)
         weights = torch.zeros_like(scores)
-        for head, query, seen in _queries(q, k):
-            row = answer(scores[0, head, query, :seen].tolist())
-            weights[0, head, query, :seen] = _fitting(row, (seen,), q)
+        for head, query, keys_up_to in _heads_and_queries(q, k):
+            row = answer(scores[0, head, query, :keys_up_to].tolist())
+            weights[0, head, query, :keys_up_to] = _fitting(row, (keys_up_to,), q)
         return weights @ v, None
 
     return attend
@@ -47,7 +48,7 @@ def softmax_of_arrays(answer: Callable) -> Attend:
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         scores = _scores(q, k).masked_fill(~causal(q.shape[2], k.shape[2]), -torch.inf)
         weights = answer(scores.numpy())
-        return _fitting(weights, scores.shape, q) @ _each_its_own(v, q), None
+        return _fitting(weights, scores.shape, q) @ _per_query_head(v, q), None
 
     return attend
 
@@ -58,7 +59,7 @@ def softmax_under_mask(answer: Callable) -> Attend:
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
         scores = _scores(q, k)
         weights = answer(scores, causal(q.shape[2], k.shape[2]))
-        return _fitting(weights, scores.shape, q) @ _each_its_own(v, q), None
+        return _fitting(weights, scores.shape, q) @ _per_query_head(v, q), None
 
     return attend
 
@@ -67,11 +68,11 @@ def attention_of_lists(answer: Callable) -> Attend:
     """Adapt attention_lists(q, k, v), lists of lists: it gets one query and head at a time, without later keys."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        keys, values = (_each_its_own(x, q)[0].tolist() for x in (k, v))
+        keys, values = (_per_query_head(x, q)[0].tolist() for x in (k, v))
         output = torch.empty_like(q)
-        for head, query, seen in _queries(q, k):
-            found, _weights = answer([q[0, head, query].tolist()], keys[head][:seen], values[head][:seen])
-            output[0, head, query] = _fitting(found, (1, v.shape[-1]), q)[0]
+        for head, query, keys_up_to in _heads_and_queries(q, k):
+            result, _weights = answer([q[0, head, query].tolist()], keys[head][:keys_up_to], values[head][:keys_up_to])
+            output[0, head, query] = _fitting(result, (1, v.shape[-1]), q)[0]
         return output, None
 
     return attend
@@ -81,11 +82,11 @@ def attention_of_arrays(answer: Callable) -> Attend:
     """Adapt attention_batched(q, k, v), NumPy: it gets one query of all heads at a time, without later keys."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        rows, keys, values = (x.numpy() for x in (q, _each_its_own(k, q), _each_its_own(v, q)))
+        rows, keys, values = (x.numpy() for x in (q, _per_query_head(k, q), _per_query_head(v, q)))
         output = torch.empty_like(q)
-        for query, seen in _seen(q, k):
-            found, _weights = answer(rows[:, :, query : query + 1], keys[:, :, :seen], values[:, :, :seen])
-            output[:, :, query : query + 1] = _fitting(found, (*q.shape[:2], 1, v.shape[-1]), q)
+        for query, keys_up_to in _keys_up_to(q, k):
+            result, _weights = answer(rows[:, :, query : query + 1], keys[:, :, :keys_up_to], values[:, :, :keys_up_to])
+            output[:, :, query : query + 1] = _fitting(result, (*q.shape[:2], 1, v.shape[-1]), q)
         return output, None
 
     return attend
@@ -104,15 +105,17 @@ def attention_in_steps(answer: Callable) -> Attend:
     """Adapt cached_step(q_t, k_t, v_t, cache), tensors: it gets all tokens of the text, one after the other."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        k, v = _each_its_own(k, q), _each_its_own(v, q)
+        k = _per_query_head(k, q)
+        v = _per_query_head(v, q)
         n, m = q.shape[2], k.shape[2]
         queries = torch.cat([torch.zeros_like(k[:, :, : m - n]), q], dim=2)  # earlier tokens' outputs are not used
-        cache, found = None, []
+        cache = None
+        outputs = []
         for t in range(m):
             here = slice(t, t + 1)
             output, cache = answer(queries[:, :, here], k[:, :, here], v[:, :, here], cache)
-            found.append(_fitting(output, q[:, :, :1].shape, q))
-        return torch.cat(found[m - n :], dim=2), None
+            outputs.append(_fitting(output, q[:, :, :1].shape, q))
+        return torch.cat(outputs[m - n :], dim=2), None
 
     return attend
 
@@ -166,11 +169,12 @@ def attention_through_a_table(answer: Callable) -> Attend:
         pools[:, :, :m] = torch.stack([k[0], v[0]]).numpy()
         pools = pools.reshape(2, heads, blocks, BLOCK, d)[:, :, ::-1]
         table = [blocks - 1 - place for place in range(blocks - 1)]
-        output, group = torch.empty_like(q), q.shape[1] // heads
-        for head, query, seen in _queries(q, k):
+        output = torch.empty_like(q)
+        group = q.shape[1] // heads
+        for head, query, keys_up_to in _heads_and_queries(q, k):
             keys, values = pools[:, head // group]
-            found = answer(q[0, head, query].numpy(), keys, values, np.array(table), seen)
-            output[0, head, query] = _fitting(found, (d,), q)
+            result = answer(q[0, head, query].numpy(), keys, values, np.array(table), keys_up_to)
+            output[0, head, query] = _fitting(result, (d,), q)
         return output, None
 
     return attend
@@ -180,11 +184,12 @@ def attention_in_tiles(answer: Callable) -> Attend:
     """Adapt tiled_attention(q, k, v, block_q, block_k, causal), tensors: one head at a time, QUERIES × BLOCK a tile."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        keys, values = _each_its_own(k, q), _each_its_own(v, q)
+        keys = _per_query_head(k, q)
+        values = _per_query_head(v, q)
         output = torch.empty_like(q)
         for head in range(q.shape[1]):
-            found, _lse = answer(q[0, head], keys[0, head], values[0, head], QUERIES, BLOCK, causal=True)
-            output[0, head] = _fitting(found, q.shape[2:], q)
+            result, _lse = answer(q[0, head], keys[0, head], values[0, head], QUERIES, BLOCK, causal=True)
+            output[0, head] = _fitting(result, q.shape[2:], q)
         return output, None
 
     return attend
@@ -213,9 +218,9 @@ def writes(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
     """Adapt generate_cached(model, prompt, steps), tensors: the answer chooses the tokens and keeps the cache."""
 
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
-        text = torch.tensor([list(tokens)])
-        written = answer(_AsDayFive(model), text, most)
-        return _fitting(written, (1, len(tokens) + most), text)[0, len(tokens) :].tolist()
+        prompt = torch.tensor([list(tokens)])
+        text = answer(_AsDayFive(model), prompt, most)
+        return _fitting(text, (1, len(tokens) + most), prompt)[0, len(tokens) :].tolist()
 
     return write
 
@@ -231,40 +236,79 @@ def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
     """
 
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
-        given = {"whole": list(tokens), "headless": list(tokens[1:]), "short": list(tokens[:-1])}
-        texts = {name: text for name, text in given.items() if text}
-        longest, budget = len(tokens) + most, len(tokens) // 2 + BLOCK
+        prompts = {"whole": list(tokens), "headless": list(tokens[1:]), "short": list(tokens[:-1])}
+        longest = len(tokens) + most
+        budget = len(tokens) // 2 + BLOCK
         n_blocks = _blocks(longest) + _blocks(longest) // 2
         scheduler = answer(n_blocks, BLOCK, budget)
-        for name, text in texts.items():
+        requests = _Requests(model, {name: prompt for name, prompt in prompts.items() if prompt}, most, longest)
+        for name, text in requests.texts.items():
             scheduler.add(name, len(text), most)
-        ends = {name: len(text) + most for name, text in texts.items()}
-        held: dict[str, list[Cache]] = {}
-        steps = 0
-        while any(len(text) < ends[name] for name, text in texts.items()):
-            if (steps := steps + 1) > MOST_STEPS:
-                raise ValueError(f"requests are left after {MOST_STEPS} steps")
+
+        for _ in range(MOST_STEPS):
+            if requests.are_done():
+                return requests.texts["whole"][len(tokens) :]
             plan, preempted = scheduler.step()
+            # A preempted request loses its cache, and its tokens have to be computed again.
             for name in preempted:
-                held.pop(name, None)
+                requests.caches.pop(name, None)
             if not 0 < sum(plan.values()) <= budget:
                 raise ValueError(f"{sum(plan.values())} tokens are planned, of 1 to {budget} in a step")
             for name, count in plan.items():
-                caches = held.setdefault(name, new_caches(model, ContiguousCache, 1, capacity=longest))
-                done, text = int(caches[0].lengths[0]), texts[name]
-                left = len(text) - done if len(text) < ends[name] else 0
-                if not 0 < count <= left:
-                    raise ValueError(f"{name} has {left} tokens to compute, and {count} are planned")
-                logits = model(torch.tensor([text[done : done + count]]), caches)
-                if done + count == len(text):
-                    text.append(int(logits[0, -1].argmax()))
-            taken = sum(_blocks(int(caches[0].lengths[0])) for caches in held.values())
+                requests.compute(name, count)
+            # Blocks are counted while the requests that end with this step still hold theirs.
+            taken = requests.count_blocks()
             if taken > n_blocks:
                 raise ValueError(f"{taken} blocks are held, and there are {n_blocks}")
-            held = {name: caches for name, caches in held.items() if len(texts[name]) < ends[name]}
-        return texts["whole"][len(tokens) :]
+            requests.release_finished()
+        if requests.are_done():
+            return requests.texts["whole"][len(tokens) :]
+        raise ValueError(f"requests are left after {MOST_STEPS} steps")
 
     return write
+
+
+class _Requests:
+    """Requests whose tokens the real model computes as a scheduler plans.
+
+    Attributes:
+        texts: the tokens of each request so far, by name.
+        caches: those of each layer, for the requests that hold some.
+    """
+
+    def __init__(self, model: Decoder, prompts: dict[str, list[int]], most: int, longest: int):
+        self.model = model
+        self.texts = prompts
+        self.ends = {name: len(prompt) + most for name, prompt in prompts.items()}
+        self.longest = longest
+        self.caches: dict[str, list[Cache]] = {}
+
+    def are_done(self) -> bool:
+        """Return whether every request has all its tokens."""
+        return not any(self._is_open(name) for name in self.texts)
+
+    def compute(self, name: str, count: int) -> None:
+        """Compute the next `count` tokens of a request; after the last known one the model writes another."""
+        caches = self.caches.setdefault(name, new_caches(self.model, ContiguousCache, 1, capacity=self.longest))
+        done = int(caches[0].lengths[0])
+        text = self.texts[name]
+        remaining = len(text) - done if self._is_open(name) else 0
+        if not 0 < count <= remaining:
+            raise ValueError(f"{name} has {remaining} tokens to compute, and {count} are planned")
+        logits = self.model(torch.tensor([text[done : done + count]]), caches)
+        if done + count == len(text):
+            text.append(int(logits[0, -1].argmax()))
+
+    def count_blocks(self) -> int:
+        """Return the number of blocks that all requests hold."""
+        return sum(_blocks(int(caches[0].lengths[0])) for caches in self.caches.values())
+
+    def release_finished(self) -> None:
+        """Drop the caches of the requests that have all their tokens."""
+        self.caches = {name: caches for name, caches in self.caches.items() if self._is_open(name)}
+
+    def _is_open(self, name: str) -> bool:
+        return len(self.texts[name]) < self.ends[name]
 
 
 def _blocks(tokens: int) -> int:
@@ -276,7 +320,8 @@ class _AsDayFive:
     """A decoder with the signature of day 5: logits, cache = model(tokens, positions, cache)."""
 
     def __init__(self, model: Decoder) -> None:
-        self.model, self.passed = model, 0
+        self.model = model
+        self.passed = 0  # tokens
 
     @torch.no_grad()
     def __call__(self, tokens: Tensor, positions: Tensor, cache: Any = None) -> tuple[Tensor, Any]:
@@ -304,7 +349,8 @@ class _Grown(Cache):
         positions = self._next
         if self.held is not None:
             keys, values, before = self.held
-            k, v = torch.cat((keys, k), dim=2), torch.cat((values, v), dim=2)
+            k = torch.cat((keys, k), dim=2)
+            v = torch.cat((values, v), dim=2)
             positions = torch.cat((before, positions))
         self.held = k, v, positions
         return k, v, positions.expand(self.batch, -1)
@@ -326,33 +372,33 @@ def _over_caches(q: Tensor, k: Tensor, v: Tensor, caches: Sequence[tuple[Callabl
     return output
 
 
-def _each_its_own(x: Tensor, q: Tensor) -> Tensor:
+def _per_query_head(x: Tensor, q: Tensor) -> Tensor:
     """Return keys or values with one head for each query head, (1, h, m, d)."""
     return x.repeat_interleave(q.shape[1] // x.shape[1], dim=1)
 
 
 def _scores(q: Tensor, k: Tensor) -> Tensor:
     """Return the scaled scores of all heads, (1, h, n, m), later keys included."""
-    return q @ _each_its_own(k, q).mT / q.shape[-1] ** 0.5
+    return q @ _per_query_head(k, q).mT / q.shape[-1] ** 0.5
 
 
-def _seen(q: Tensor, k: Tensor) -> Iterator[tuple[int, int]]:
+def _keys_up_to(q: Tensor, k: Tensor) -> Iterator[tuple[int, int]]:
     """Return the index of each query, with the number of keys up to the query's own position."""
     n, m = q.shape[2], k.shape[2]
     return ((query, m - n + query + 1) for query in range(n))
 
 
-def _queries(q: Tensor, k: Tensor) -> Iterator[tuple[int, int, int]]:
+def _heads_and_queries(q: Tensor, k: Tensor) -> Iterator[tuple[int, int, int]]:
     """Return each head and query index, with the number of keys up to the query's own position."""
-    return ((head, query, seen) for head in range(q.shape[1]) for query, seen in _seen(q, k))
+    return ((head, query, keys_up_to) for head in range(q.shape[1]) for query, keys_up_to in _keys_up_to(q, k))
 
 
-def _fitting(found: Any, shape: Sequence[int], like: Tensor) -> Tensor:
+def _fitting(result: Any, shape: Sequence[int], like: Tensor) -> Tensor:
     """Return an answer's result as a tensor with the dtype of `like`.
 
     Raises ValueError for a wrong shape, and TypeError for a boolean in place of a number or the reverse.
     """
-    tensor = found.detach() if isinstance(found, Tensor) else torch.as_tensor(np.asarray(found))
+    tensor = result.detach() if isinstance(result, Tensor) else torch.as_tensor(np.asarray(result))
     if tuple(tensor.shape) != tuple(shape):
         raise ValueError(f"it returned {tuple(tensor.shape)}, and {tuple(shape)} is asked for")
     if (tensor.dtype == torch.bool) != (like.dtype == torch.bool):

@@ -87,36 +87,45 @@ def compare(
     plain = real.with_parts({part: f for row in rows for part, f in row.slot.compared.items()}, layers)
     own = plain.with_parts(parts, layers)
     numbers = plain.encode(text)
-    expected, before = _layers(plain, numbers), _written(plain, numbers, most)
-    layer = token = None
-    error, now, size = "", "", 0.0
+    expected = _layer_outputs(plain, numbers)
+    before = _write(plain, numbers, most)
+    layer: int | None = None
+    token: int | None = None
+    size = 0.0
+    error = ""
+    now = ""
     try:
-        for at, (x, y) in enumerate(zip(_layers(own, numbers), expected, strict=True)):
-            apart = (x - y).norm(dim=-1)[0] / y.norm(dim=-1)[0]  # (T,)
-            wrong = ~(apart <= LARGEST)  # NaN counts as wrong
+        for i, (x, y) in enumerate(zip(_layer_outputs(own, numbers), expected, strict=True)):
+            distances = (x - y).norm(dim=-1)[0] / y.norm(dim=-1)[0]  # (T,)
+            wrong = ~(distances <= LARGEST)  # NaN counts as wrong
             if wrong.any():
-                layer, token = at, int(wrong.nonzero()[0])
-                size = float(apart[token])
+                layer = i
+                token = int(wrong.nonzero()[0])
+                size = float(distances[token])
                 break
-        now = _written(own, numbers, most)
+        now = _write(own, numbers, most)
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}".rstrip(": ")
     tokens = real.tokenizer.texts(numbers[0].tolist())
-    failing = [(row.slot.name, row.hidden) for row in rows if row.said != PASSED]
+    failing = [(row.slot.name, row.hidden) for row in rows if row.report != PASSED]
     return Comparison(tuple(tokens), layer, token, size, error, before, now, tuple(failing))
 
 
-def _layers(real: Real, numbers: Tensor) -> list[Tensor]:
+def _layer_outputs(real: Real, numbers: Tensor) -> list[Tensor]:
     """Return the output of each layer, (1, T, d_model)."""
-    found: list[Tensor] = []
-    handles = [b.register_forward_hook(lambda _block, _given, out: found.append(out[0])) for b in real.model.blocks]
+    outputs: list[Tensor] = []
+
+    def record(block: torch.nn.Module, inputs: object, output: tuple[Tensor, ...]) -> None:
+        outputs.append(output[0])
+
+    handles = [block.register_forward_hook(record) for block in real.model.blocks]
     try:
         real.model(numbers)
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return outputs
 
 
-def _written(real: Real, numbers: Tensor, most: int) -> str:
+def _write(real: Real, numbers: Tensor, most: int) -> str:
     return real.tokenizer.decode(list(real.stream(numbers[0].tolist(), most))) if most else ""

@@ -30,13 +30,13 @@ class Row:
 
     Attributes:
         own: the learner's answer; None if the model keeps its own part.
-        said: the verdict of the answer's check, or the reason why the answer is not taken.
+        report: the verdict of the answer's check, or the reason why the answer is not taken.
         hidden: the reason why the answer's mistake cannot show in this model; empty if none is known.
     """
 
     slot: Slot
     own: Callable | None
-    said: str
+    report: str
     hidden: str = ""
 
 
@@ -59,7 +59,7 @@ class Parts(Mapping[str, Callable]):
         return sum(1 for _ in self)
 
     def __str__(self) -> str:
-        return "\n".join(f"{name:34} {day}  {whose:9}  {said}" for name, day, whose, said in self._table())
+        return "\n".join(f"{name:34} {day}  {whose:9}  {report}" for name, day, whose, report in self._table())
 
     __repr__ = __str__
 
@@ -70,7 +70,7 @@ class Parts(Mapping[str, Callable]):
 
     def _table(self) -> Iterator[tuple[str, str, str, str]]:
         for row in self.rows:
-            yield row.slot.name, str(row.slot.day), "yours" if row.own else "reference", row.said
+            yield row.slot.name, str(row.slot.day), "yours" if row.own else "reference", row.report
 
 
 def mine(*names: str, folder: Path = WORK_FOLDER / EXERCISES) -> Parts:
@@ -96,10 +96,11 @@ def mine(*names: str, folder: Path = WORK_FOLDER / EXERCISES) -> Parts:
 
 
 def _row(slot: Slot, folder: Path) -> Row:
+    """Return the row of a slot, with the learner's answer if it can be run."""
     path = find_notebook(folder, slot.day)
     if path is None:
         return Row(slot, None, f"there is no notebook of day {slot.day} in {folder}")
-    cells = _code(path)
+    cells = _code_cells(path)
     own = [place for place, cell in enumerate(cells) if defines(cell, [slot.name])]
     if not own:
         return Row(slot, None, f"no cell of {path.name} defines {slot.name}")
@@ -110,7 +111,7 @@ def _row(slot: Slot, folder: Path) -> Row:
     namespace: dict[str, Any] = {"__name__": "parts"}
     interrupts = list[int]()
     try:
-        with _listening(interrupts):
+        with _recorded(interrupts):
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), TimeLimit() as limit:
                 _run(source, namespace)
             if limit.message:
@@ -124,8 +125,8 @@ def _row(slot: Slot, folder: Path) -> Row:
         return Row(slot, None, f"its cell raises {type(error).__name__}: {error}".rstrip(": "))
     if verdict.status == "missing":
         return Row(slot, None, verdict.message)
-    said = PASSED if verdict.status == "passed" else f"{verdict.status}: {verdict.message}"
-    return Row(slot, namespace[slot.name], said, slot.hidden.get(verdict.misconception or "", ""))
+    report = PASSED if verdict.status == "passed" else f"{verdict.status}: {verdict.message}"
+    return Row(slot, namespace[slot.name], report, slot.hidden.get(verdict.misconception or "", ""))
 
 
 @runs_answer("its cell")
@@ -134,8 +135,8 @@ def _run(source: str, namespace: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _listening(interrupts: list[int]) -> Iterator[None]:
-    """Note each interrupt that comes from outside within a block. Outside the main thread one is noted in advance."""
+def _recorded(interrupts: list[int]) -> Iterator[None]:
+    """Record the interrupts that come from outside within a block; outside the main thread one is recorded at once."""
     if threading.current_thread() is not threading.main_thread():
         interrupts.append(signal.SIGINT)
         yield
@@ -154,7 +155,7 @@ def _listening(interrupts: list[int]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _code(path: Path) -> list[str]:
+def _code_cells(path: Path) -> list[str]:
     """Return the source of the code cells of a notebook. Raises CourseError if the file is no notebook."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]

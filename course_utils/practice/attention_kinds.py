@@ -66,8 +66,8 @@ def softmax_row(rng: random.Random) -> Drawn:
             "The largest exponential is left out of the sum."),
         Slip("the mean", lambda v: v["exponentials"].mean(), "This is the mean of the exponentials, not their sum."),
     ))  # fmt: skip
-    told = f"The softmax of a row.\n{written('row', row)}"
-    return told, {"row": row}, (shifted, exponentials("shifted"), total, weights())
+    statement = f"The softmax of a row.\n{written('row', row)}"
+    return statement, {"row": row}, (shifted, exponentials("shifted"), total, weights())
 
 
 def attention(n: int, m: int) -> Callable[[random.Random], Drawn]:
@@ -79,24 +79,24 @@ def attention(n: int, m: int) -> Callable[[random.Random], Drawn]:
         while (scores == 0).any() or any(len(set(row)) < m for row in scores.tolist()):  # all equally hard
             Q, K = matrix(rng, n, 2), matrix(rng, m, 2)
             scores = Q @ K.T
-        told = f"Attention of {n} queries to {m} keys, d_k = 2. Rows are queries, keys and values.\n" + "\n".join(
+        statement = f"Attention of {n} queries to {m} keys, d_k = 2. Rows are queries, keys and values.\n" + "\n".join(
             written(name, x) for name, x in (("Q", Q), ("K", K), ("V", V))
         )
-        return told, {"Q": Q, "K": K, "V": V}, (SCORES, SCALED, exponentials("scaled"), WEIGHTS, OUTPUT)
+        return statement, {"Q": Q, "K": K, "V": V}, (SCORES, SCALED, exponentials("scaled"), WEIGHTS, OUTPUT)
 
     return draw
 
 
 def _where_square(way: Callable[[Values], Any]) -> Callable[[Values], Any]:
-    """Return a slip's function that gives NaN, which nobody writes down, where only square matrices allow the slip."""
+    """Return a slip's function that gives NaN, which nobody writes down, if the shapes rule the slip out."""
 
-    def found(v: Values) -> Any:
+    def way_or_nan(v: Values) -> Any:
         try:
             return way(v)
         except ValueError:
             return np.nan
 
-    return found
+    return way_or_nan
 
 
 SCORES = Step("scores", "the dot product of each query with each key", lambda v: v["Q"] @ v["K"].T, (
@@ -110,7 +110,7 @@ SCALED = Step("scaled", "the scores over √d_k", lambda v: v["scores"] / math.s
     Slip("divided by d_k", lambda v: v["scores"] / 2, "You divided by d_k. Divide by its root, √2."),
     Slip("multiplied", lambda v: v["scores"] * math.sqrt(2), "You multiplied by √2. Divide."),
 ))  # fmt: skip
-WEIGHTS = Step("weights", "each exponential over the sum of its row", weights().found, (
+WEIGHTS = Step("weights", "each exponential over the sum of its row", weights().compute, (
     *weights().slips,
     Slip("over the queries", lambda v: v["exponentials"] / v["exponentials"].sum(axis=0, keepdims=True),
         "You divided by the sum of the column. The sum runs over the keys, along the row."),
@@ -145,7 +145,7 @@ def causal_row(rng: random.Random) -> Drawn:
             Slip("itself blocked", lambda v: np.where([False, False, True, True], 0, np.exp(v["scaled"])),
                 "Token 2 may see itself: only token 3 is blocked."),
         ))  # fmt: skip
-    last = Step("weights", weights().asked, weights().found, (
+    last = Step("weights", weights().task, weights().compute, (
         *weights().slips,
         Slip("masked after the softmax",
             lambda v: np.where(blocked, 0, np.exp(v["scaled"]) / np.exp(v["scaled"]).sum()),
@@ -155,11 +155,11 @@ def causal_row(rng: random.Random) -> Drawn:
         Slip("the mean", lambda v: v["values"].mean(), "This is the mean of all values."),
         Slip("the largest", lambda v: v["values"][int(np.argmax(v["weights"]))], "This is the value of the best key."),
     ))  # fmt: skip
-    told = (
+    statement = (
         "One row of causal attention: the query is token 2, the third of four, and d_k = 4.\n"
         f"{written('scores', row)}\n{written('values', values)}"
     )
-    return told, {"row": row, "values": values}, (scaled, powers, last, output)
+    return statement, {"row": row, "values": values}, (scaled, powers, last, output)
 
 
 def softmax_gradient(rng: random.Random) -> Drawn:
@@ -181,8 +181,10 @@ def softmax_gradient(rng: random.Random) -> Drawn:
             Slip("not centred", lambda v: v["p"] * v["g"], "This is p times g: the mean is not subtracted."),
         )),
     )  # fmt: skip
-    told = f"The gradient of a softmax: p are its weights, g the gradient that comes from above.\n{written('p', p)}\n"
-    return told + written("g", g), {"p": p, "g": g}, steps
+    statement = (
+        f"The gradient of a softmax: p are its weights, g the gradient that comes from above.\n{written('p', p)}\n"
+    )
+    return statement + written("g", g), {"p": p, "g": g}, steps
 
 
 def online_softmax(rng: random.Random) -> Drawn:
@@ -193,7 +195,7 @@ def online_softmax(rng: random.Random) -> Drawn:
     def after(i: int, rescaled_l: bool = True, rescaled_o: bool = True, turned: bool = False) -> Callable:
         """Return a function that gives (m, l, o) after key i, from their values after the key before."""
 
-        def found(v: Values) -> Any:
+        def state(v: Values) -> Any:
             if i == 0:
                 return np.array([v["scores"][0], 1.0, v["values"][0]])
             m_old, l, o = v[f"key {i - 1}"]
@@ -204,7 +206,7 @@ def online_softmax(rng: random.Random) -> Drawn:
                 [m, l * (factor if rescaled_l else 1) + new, o * (factor if rescaled_o else 1) + new * v["values"][i]]
             )
 
-        return found
+        return state
 
     def unshifted(v: Values) -> Any:
         power = math.exp(v["scores"][0])
@@ -225,8 +227,8 @@ def online_softmax(rng: random.Random) -> Drawn:
     output = Step("output", "o over l", lambda v: v["key 2"][2] / v["key 2"][1], (
         Slip("not divided", lambda v: v["key 2"][2], "This is o. Divide it by l."),
     ))  # fmt: skip
-    told = f"Online softmax, one key at a time.\n{written('scores', scores)}\n{written('values', values)}"
-    return told, {"scores": scores, "values": values}, (*steps, output)
+    statement = f"Online softmax, one key at a time.\n{written('scores', scores)}\n{written('values', values)}"
+    return statement, {"scores": scores, "values": values}, (*steps, output)
 
 
 def merge(rng: random.Random) -> Drawn:
@@ -254,12 +256,12 @@ def merge(rng: random.Random) -> Drawn:
             Slip("not divided", lambda v: v["o"], "This is o. Divide it by l."),
         )),
     )  # fmt: skip
-    told = (
+    statement = (
         "Two parts of one attention are merged. Each has m, the maximum of its scores; l, the sum of e^(score − m);\n"
         "and o, the blend with these, not divided.\n"
         + "\n".join(f"part {'ab'[i]}: m = {m[i]:g}, l = {l[i]:g}, o = {o[i]:g}".replace("-", "−") for i in range(2))
     )
-    return told, {"m_ab": m, "l_ab": l, "o_ab": o}, steps
+    return statement, {"m_ab": m, "l_ab": l, "o_ab": o}, steps
 
 
 KINDS: dict[str, Callable[[random.Random], Drawn]] = {

@@ -14,12 +14,12 @@ GIB = 2**30
 
 
 def figures(**values: float) -> dict[str, np.ndarray]:
-    """Return the given figures of a problem as arrays of one number."""
+    """Return the figures of a problem as arrays of one number."""
     return {name: np.asarray(float(value)) for name, value in values.items()}
 
 
 def listed(values: dict[str, str]) -> str:
-    """Return the given figures of a problem as text, one per line."""
+    """Return the figures of a problem as text, one per line."""
     return "\n".join(f"{name}: {value}" for name, value in values.items())
 
 
@@ -46,10 +46,10 @@ def dot_variance(rng: random.Random) -> Drawn:
             Slip("the std", lambda v: v["std"] / v["n"], "Divide the variance by d_k, not the standard deviation."),
         )),
     )  # fmt: skip
-    told = "The entries of q and k are independent and have mean 0.\n" + listed(
+    statement = "The entries of q and k are independent and have mean 0.\n" + listed(
         {"variance of an entry of q": str(a), "variance of an entry of k": str(b), "d_k": str(n)}
     )
-    return told, figures(a=a, b=b, n=n), steps
+    return statement, figures(a=a, b=b, n=n), steps
 
 
 def layer_cost(rng: random.Random) -> Drawn:
@@ -83,10 +83,11 @@ def layer_cost(rng: random.Random) -> Drawn:
             Slip("one token", lambda v: 2 * v["feed-forward parameters"], "This is for one token: there are T."),
         ), count=True),
     )  # fmt: skip
-    told = "One layer: multi-head attention without biases, and a feed-forward network of two matrices.\n" + listed(
-        {"T, tokens": str(T), "d_model": str(d), "h, heads": str(h), "d_ff": str(widening * d)}
+    statement = (
+        "One layer: multi-head attention without biases, and a feed-forward network of two matrices.\n"
+        + listed({"T, tokens": str(T), "d_model": str(d), "h, heads": str(h), "d_ff": str(widening * d)})
     )
-    return told, figures(T=T, d=d, h=h, f=widening * d), steps
+    return statement, figures(T=T, d=d, h=h, f=widening * d), steps
 
 
 def _cache_steps() -> tuple[Step, ...]:
@@ -110,24 +111,25 @@ def _cache_steps() -> tuple[Step, ...]:
 def _model(rng: random.Random) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     heads = rng.choice((16, 32, 64))
     kv = rng.choice((2, 4, 8))
-    given = figures(
+    inputs = figures(
         layers=rng.choice((16, 24, 32, 48)), heads=heads, kv_heads=kv, d_head=rng.choice((64, 128)), bytes=2
     )
-    told = {
-        "layers": f"{given['layers']:.0f}",
+    statement = {
+        "layers": f"{inputs['layers']:.0f}",
         "query heads": str(heads),
         "heads of keys and values": str(kv),
-        "d_head": f"{given['d_head']:.0f}",
+        "d_head": f"{inputs['d_head']:.0f}",
         "bytes a number": "2",
     }
-    return given, told
+    return inputs, statement
 
 
 def cache_bytes(rng: random.Random) -> Drawn:
-    given, told = _model(rng)
-    tokens, batch = rng.choice((1000, 2000, 4000, 8000, 16000)), rng.choice((2, 4, 5, 8, 10))
-    given |= figures(tokens=tokens, batch=batch)
-    told |= {"tokens a sequence": f"{tokens:,}", "sequences": str(batch)}
+    inputs, statement = _model(rng)
+    tokens = rng.choice((1000, 2000, 4000, 8000, 16000))
+    batch = rng.choice((2, 4, 5, 8, 10))
+    inputs |= figures(tokens=tokens, batch=batch)
+    statement |= {"tokens a sequence": f"{tokens:,}", "sequences": str(batch)}
 
     steps = (
         *_cache_steps(),
@@ -140,14 +142,16 @@ def cache_bytes(rng: random.Random) -> Drawn:
             Slip("MiB", lambda v: v["bytes"] / 2**20, "These are MiB: divide by 1024 once more."),
         ), count=True),
     )  # fmt: skip
-    return "The cache of keys and values of a batch.\n" + listed(told), given, steps
+    return "The cache of keys and values of a batch.\n" + listed(statement), inputs, steps
 
 
 def longest_context(rng: random.Random) -> Drawn:
-    given, told = _model(rng)
-    card, weights, batch = rng.choice((24, 40, 48, 80)), rng.choice((2, 4, 6, 10, 14)), rng.choice((2, 4, 5, 8))
-    given |= figures(card=card, weights=weights, batch=batch)
-    told |= {"memory of the card": f"{card} GiB", "weights": f"{weights} GiB", "sequences": str(batch)}
+    inputs, statement = _model(rng)
+    card = rng.choice((24, 40, 48, 80))
+    weights = rng.choice((2, 4, 6, 10, 14))
+    batch = rng.choice((2, 4, 5, 8))
+    inputs |= figures(card=card, weights=weights, batch=batch)
+    statement |= {"memory of the card": f"{card} GiB", "weights": f"{weights} GiB", "sequences": str(batch)}
     steps = (
         Step("bytes left", "what the weights leave", lambda v: (v["card"] - v["weights"]) * GIB, (
             Slip("weights not counted", lambda v: v["card"] * GIB, "The weights lie on the card too."),
@@ -161,7 +165,7 @@ def longest_context(rng: random.Random) -> Drawn:
                 "The sequences share the room: divide by how many there are."),
         ), count=True),
     )  # fmt: skip
-    return "The longest context that fits on a card.\n" + listed(told), given, steps
+    return "The longest context that fits on a card.\n" + listed(statement), inputs, steps
 
 
 KINDS: dict[str, Callable[[random.Random], Drawn]] = {

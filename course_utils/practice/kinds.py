@@ -36,8 +36,8 @@ def problem(kind: str, number: int) -> Problem:
         raise UnknownKind(f"a problem has a whole number from 0 to {LARGEST:,}, and {number!r} is none")
     rng = random.Random(f"{kind}:{number}")
     for _ in range(MOST_DRAWS):
-        told, given, steps = KINDS[kind](rng)
-        drawn = Problem(kind, number, told, given, steps)
+        statement, inputs, steps = KINDS[kind](rng)
+        drawn = Problem(kind, number, statement, inputs, steps)
         if not drawn.is_degenerate():
             return drawn
     raise AssertionError(f"no problem of the kind {kind} in {MOST_DRAWS} draws")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-Values = Mapping[str, np.ndarray]  # the given figures and the values of the steps so far, by name
+Values = Mapping[str, np.ndarray]  # the figures of a problem and the values of the steps so far, by name
 ATOL, RTOL = 0.006, 0.005  # for two decimals, also where an exponential enlarges the rounding
 COUNT_RTOL = 0.01
 APART = 3  # numbers that a problem tells apart must differ by this many tolerances
@@ -19,13 +19,13 @@ class Slip:
     """A known wrong way to take a step.
 
     Attributes:
-        found: computes the wrong value.
-        said: one sentence that tells the learner what went wrong.
+        compute: computes the wrong value.
+        message: one sentence that tells the learner what went wrong.
     """
 
     name: str
-    found: Callable[[Values], Any]
-    said: str
+    compute: Callable[[Values], Any]
+    message: str
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class Step:
     """One step of a problem.
 
     Attributes:
-        asked: what the learner writes down.
-        found: computes the right value from the given figures and the earlier steps.
+        task: what the learner writes down.
+        compute: computes the right value from the figures and the earlier steps.
         slips: the known wrong ways.
         count: whether the value is a count, for which one per cent is near enough.
     """
 
     name: str
-    asked: str
-    found: Callable[[Values], Any]
+    task: str
+    compute: Callable[[Values], Any]
     slips: tuple[Slip, ...] = ()
     count: bool = False
 
@@ -52,7 +52,7 @@ class Mark:
 
     Attributes:
         status: "right", "wrong", "empty", or "follows" for a value that is correct from a wrong earlier value on.
-        slip: the slip that explains a wrong value; None where no known one does.
+        slip: the slip that explains a wrong value; None if no known one does.
     """
 
     step: str
@@ -61,8 +61,8 @@ class Mark:
     slip: Slip | None = None
 
     def __str__(self) -> str:
-        said = {"right": "right", "follows": "correct from your value on", "wrong": "not right", "empty": "empty"}
-        return f"{self.step}: {said[self.status]}" + (f". {self.slip.said}" if self.slip else "")
+        texts = {"right": "right", "follows": "correct from your value on", "wrong": "not right", "empty": "empty"}
+        return f"{self.step}: {texts[self.status]}" + (f". {self.slip.message}" if self.slip else "")
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ class Problem:
     """One problem of a kind.
 
     Attributes:
-        told: the statement, in plain text.
-        given: its figures, by name.
+        statement: the text that poses it, in plain text.
+        inputs: its figures, by name.
     """
 
     kind: str
     number: int
-    told: str
-    given: Mapping[str, np.ndarray]
+    statement: str
+    inputs: Mapping[str, np.ndarray]
     steps: tuple[Step, ...]
 
     def solution(self) -> dict[str, np.ndarray]:
@@ -96,27 +96,28 @@ class Problem:
             ValueError: there is no such step, or its value is not numbers of the right shape.
         """
         mine = {name: self._checked(name, value) for name, value in entered.items() if value is not None}
-        right, marks = self.solution(), []
+        right = self.solution()
+        marks: list[Mark] = []
         for step in self.steps:
             if step.name not in mine:
                 marks.append(Mark(step.name, "empty", right[step.name]))
                 continue
-            before = self._values({**right, **mine}, step)
-            astray = any(mark.status in ("wrong", "follows") for mark in marks)
+            before = self._values_before(step, {**right, **mine})
+            has_slipped = any(mark.status in ("wrong", "follows") for mark in marks)
             if near(mine[step.name], right[step.name], step):
                 marks.append(Mark(step.name, "right", right[step.name]))
-            elif near(mine[step.name], _array(step.found(before)), step):
-                marks.append(Mark(step.name, "follows" if astray else "right", right[step.name]))
+            elif near(mine[step.name], _array(step.compute(before)), step):
+                marks.append(Mark(step.name, "follows" if has_slipped else "right", right[step.name]))
             else:
-                ways = [before, self._values(right, step)]
-                slip = next(
-                    (s for s in step.slips for way in ways if near(mine[step.name], _found(s, way), step)), None
-                )
-                marks.append(Mark(step.name, "wrong", right[step.name], slip))
+                # A known slip, made from the learner's own earlier values or from the right ones.
+                starts = [before, self._values_before(step, right)]
+                pairs = [(slip, start) for slip in step.slips for start in starts]
+                slips = (slip for slip, start in pairs if near(mine[step.name], _slipped(slip, start), step))
+                marks.append(Mark(step.name, "wrong", right[step.name], next(slips, None)))
         return tuple(marks)
 
     def first_wrong(self, entered: Mapping[str, Any]) -> Mark | None:
-        """Return the mark of the first wrong step; None where no step is wrong."""
+        """Return the mark of the first wrong step; None if no step is wrong."""
         return next((mark for mark in self.judge(entered) if mark.status == "wrong"), None)
 
     def with_slip(self, name: str, slip: Slip) -> dict[str, np.ndarray]:
@@ -135,10 +136,10 @@ class Problem:
     def is_degenerate(self) -> bool:
         """Whether the drawn figures are unfit for a problem.
 
-        They are where two rows of a matrix are equal, a value is not finite, a step repeats the numbers of the step
+        They are if two rows of a matrix are equal, a value is not finite, a step repeats the numbers of the step
         before, or a slip gives the right numbers.
         """
-        matrices = [np.asarray(each) for each in self.given.values() if np.ndim(each) == 2]
+        matrices = [np.asarray(each) for each in self.inputs.values() if np.ndim(each) == 2]
         if any(len(np.unique(matrix, axis=0)) < len(matrix) for matrix in matrices):
             return True
         right = self.solution()
@@ -147,8 +148,8 @@ class Problem:
                 return True
             if earlier and near(right[step.name], right[earlier.name], step, APART):
                 return True
-            values = self._values(right, step)
-            if any(near(_found(slip, values), right[step.name], step, APART) for slip in step.slips):
+            values = self._values_before(step, right)
+            if any(near(_slipped(slip, values), right[step.name], step, APART) for slip in step.slips):
                 return True
         return False
 
@@ -156,21 +157,23 @@ class Problem:
         """Return each step with each slip that fits here: it gives as many numbers as the step asks for."""
         right = self.solution()
         pairs = [(step, slip) for step in self.steps for slip in step.slips]
-        return [(s, slip) for s, slip in pairs if _found(slip, self._values(right, s)).shape == right[s.name].shape]
+        return [
+            (s, slip) for s, slip in pairs if _slipped(slip, self._values_before(s, right)).shape == right[s.name].shape
+        ]
 
     def _carried_on(self, slips: Mapping[str, Slip], decimals: int | None = None) -> dict[str, np.ndarray]:
         """Compute the steps in order, each from the values before it, with a slip where `slips` has one."""
         values: dict[str, np.ndarray] = {}
         for step in self.steps:
-            way = slips[step.name].found if step.name in slips else step.found
-            found = _array(way({**self.given, **values}))
-            values[step.name] = found if decimals is None or step.count else found.round(decimals)
+            compute = slips[step.name].compute if step.name in slips else step.compute
+            value = _array(compute({**self.inputs, **values}))
+            values[step.name] = value if decimals is None or step.count else value.round(decimals)
         return values
 
-    def _values(self, found: Values, step: Step) -> dict[str, np.ndarray]:
-        """Return the values that are known before a step."""
+    def _values_before(self, step: Step, values: Values) -> dict[str, np.ndarray]:
+        """Return the values that are known before a step: the figures, and of `values` those of the earlier steps."""
         names = [each.name for each in self.steps]
-        return {**self.given, **{name: found[name] for name in names[: names.index(step.name)]}}
+        return {**self.inputs, **{name: values[name] for name in names[: names.index(step.name)]}}
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         shapes = {step: right.shape for step, right in self.solution().items()}
@@ -183,7 +186,7 @@ class Problem:
         if array.squeeze().shape == np.empty(shapes[name]).squeeze().shape:
             array = array.reshape(shapes[name])  # a row may be written as a column
         if array.shape != shapes[name]:
-            raise ValueError(f"{name}: {said_shape(array.shape)} here, {said_shape(shapes[name])} asked for")
+            raise ValueError(f"{name}: {describe_shape(array.shape)} here, {describe_shape(shapes[name])} asked for")
         return array
 
 
@@ -196,7 +199,7 @@ def near(mine: np.ndarray, theirs: np.ndarray, step: Step, factor: float = 1) ->
     return bool(np.allclose(mine, theirs, rtol=factor * RTOL, atol=factor * ATOL))
 
 
-def said_shape(shape: Sequence[int]) -> str:
+def describe_shape(shape: Sequence[int]) -> str:
     """Return a shape in words."""
     if not shape:
         return "one number"
@@ -207,5 +210,5 @@ def _array(value: Any) -> np.ndarray:
     return np.asarray(value, dtype=float)
 
 
-def _found(slip: Slip, values: Values) -> np.ndarray:
-    return _array(slip.found(values))
+def _slipped(slip: Slip, values: Values) -> np.ndarray:
+    return _array(slip.compute(values))

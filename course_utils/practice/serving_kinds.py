@@ -14,7 +14,7 @@ from .problem import Slip, Step, Values
 def batching(rng: random.Random) -> Drawn:
     """Draw a problem: the steps of three requests in two slots, static and continuous, and how full the slots are."""
     a, b, c = (rng.randint(2, 14) for _ in range(3))
-    given = figures(a=a, b=b, c=c)
+    inputs = figures(a=a, b=b, c=c)
     steps = (
         Step("static", "steps of static batching", lambda v: max(v["a"], v["b"]) + v["c"], (
             Slip("one by one", lambda v: v["a"] + v["b"] + v["c"], "A and B run side by side: the longer one counts."),
@@ -34,8 +34,8 @@ def batching(rng: random.Random) -> Drawn:
             Slip("static", lambda v: _tokens(v) / (2 * v["static"]), "These are the steps of the static batch."),
         )),
     )  # fmt: skip
-    told = {"tokens of A": str(a), "tokens of B": str(b), "tokens of C": str(c), "slots": "2"}
-    return "Requests A, B and C, all there at the start, their prompts done.\n" + listed(told), given, steps
+    statement = {"tokens of A": str(a), "tokens of B": str(b), "tokens of C": str(c), "slots": "2"}
+    return "Requests A, B and C, all there at the start, their prompts done.\n" + listed(statement), inputs, steps
 
 
 def _refilled(v: Values) -> float | np.ndarray:
@@ -54,7 +54,7 @@ def paged_slot(rng: random.Random) -> Drawn:
     tokens = (held - 1) * size + rng.randint(1, size - 1)
     table = rng.sample(range(1, 30), held)
     token = rng.randint(size, tokens - 1)
-    given = figures(size=size, tokens=tokens, token=token) | {"table": np.asarray(table, dtype=float)}
+    inputs = figures(size=size, tokens=tokens, token=token) | {"table": np.asarray(table, dtype=float)}
     steps = (
         Step("blocks", "blocks that the text needs", lambda v: np.ceil(v["tokens"] / v["size"]), (
             Slip("rounded down", lambda v: v["tokens"] // v["size"], "The tokens behind the last full block need one."),
@@ -77,11 +77,11 @@ def paged_slot(rng: random.Random) -> Drawn:
                 "Within the block count from the block's first token."),
         )),
     )  # fmt: skip
-    told = {
+    statement = {
         "block size": str(size), "tokens of the text": str(tokens), "block table": " ".join(map(str, table)),
         "the token, counted from 0": str(token),
     }  # fmt: skip
-    return "A text in pages. Tokens, blocks and places are counted from 0.\n" + listed(told), given, steps
+    return "A text in pages. Tokens, blocks and places are counted from 0.\n" + listed(statement), inputs, steps
 
 
 def speculation(rng: random.Random) -> Drawn:
@@ -90,7 +90,7 @@ def speculation(rng: random.Random) -> Drawn:
     likely = [i for i in range(3) if q[i] > p[i]]
     drafted = rng.choice(likely) if likely else 0
     gamma = rng.choice((2, 3))
-    given = figures(drafted=drafted, gamma=gamma) | {"p": p, "q": q}
+    inputs = figures(drafted=drafted, gamma=gamma) | {"p": p, "q": q}
     steps = (
         Step("kept", "the chance that this draft is kept", lambda v: min(1.0, _at(v, "p") / _at(v, "q")), (
             Slip("q over p", lambda v: _at(v, "q") / _at(v, "p"), "The target's probability stands above: p over q."),
@@ -116,12 +116,12 @@ def speculation(rng: random.Random) -> Drawn:
                 "A draft counts only if all before it were kept."),
         )),
     )  # fmt: skip
-    told = {
+    statement = {
         "p of tokens 0, 1, 2": "  ".join(f"{each:.1f}" for each in p),
         "q of them": "  ".join(f"{each:.1f}" for each in q),
         "drafted": str(drafted), "drafts a round": str(gamma),
     }  # fmt: skip
-    return "A target with law p and a drafter with law q.\n" + listed(told), given, steps
+    return "A target with law p and a drafter with law q.\n" + listed(statement), inputs, steps
 
 
 def _law(rng: random.Random) -> np.ndarray:
@@ -134,8 +134,8 @@ def _at(v: Values, name: str) -> float:
 
 
 def _remainder(v: Values) -> np.ndarray:
-    left = np.maximum(v["p"] - v["q"], 0)
-    return left / left.sum() if left.any() else v["p"]
+    missing = np.maximum(v["p"] - v["q"], 0)
+    return missing / missing.sum() if missing.any() else v["p"]
 
 
 KINDS: dict[str, Callable[[random.Random], Drawn]] = {

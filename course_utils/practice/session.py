@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .kinds import KINDS, problem
-from .problem import Mark, Problem, said_shape
+from .problem import Mark, Problem, describe_shape
 from .reading import read_entry
 
 DRAWN_FROM = 10_000
@@ -22,7 +22,7 @@ SIGNS = {"right": "✓", "follows": "✓", "wrong": "✗", "empty": "·"}
 def practise(
     kind: str, number: int | None, ask: Callable[[str], str] = input, tell: Callable[[str], None] = print
 ) -> tuple[Mark, ...]:
-    """Pose a problem, ask for each step, tell which was the first wrong one, and return the marks.
+    """Pose a problem, ask for each step, show which was the first wrong one, and return the marks.
 
     Args:
         number: which problem; None for a random one.
@@ -33,10 +33,10 @@ def practise(
         UnknownKind: as in `problem`.
     """
     posed = problem(kind, random.randrange(DRAWN_FROM) if number is None else number)
-    tell(f"{kind}, number {posed.number}\n\n{posed.told}\n\n{HOW} {LEAVE_OUT}\n")
+    tell(f"{kind}, number {posed.number}\n\n{posed.statement}\n\n{HOW} {LEAVE_OUT}\n")
     entered = {}
     for step, right in zip(posed.steps, posed.solution().values(), strict=True):
-        prompt = f"{step.name}: {step.asked} ({said_shape(right.shape)})"
+        prompt = f"{step.name}: {step.task} ({describe_shape(right.shape)})"
         entered[step.name] = _entry(posed, step.name, prompt, ask, tell)
     marks = posed.judge(entered)
     tell("")
@@ -50,10 +50,13 @@ def practise(
     return marks
 
 
-def kinds_told() -> str:
+def describe_kinds() -> str:
     """Return the kinds of practice as text, one per line, with what each asks for."""
-    asked = {kind: ", ".join(step.name for step in problem(kind, 0).steps) for kind in KINDS}
-    lines = [f"    course practice {kind:{max(map(len, KINDS))}}  {steps}" for kind, steps in asked.items()]
+    width = max(map(len, KINDS))
+    lines = []
+    for kind in KINDS:
+        steps = ", ".join(step.name for step in problem(kind, 0).steps)
+        lines.append(f"    course practice {kind:{width}}  {steps}")
     return "\n".join(["Kinds of practice, and the steps that each asks for:", *lines])
 
 

@@ -76,18 +76,18 @@ def _numbers(seed: bytes, kind: str, copies: int) -> list[int]:
 
 def _sheet(posed: Problem, copy: int) -> dict[str, Any]:
     """Return the data of a problem for the template."""
-    lines = posed.told.splitlines()
+    lines = posed.statement.splitlines()
     names = [line.partition(" = [")[0] for line in lines if " = [" in line]
-    arrays = [values for values in posed.given.values() if values.ndim]
+    arrays = [values for values in posed.inputs.values() if values.ndim]
     return {
         "kind": posed.kind,
         "title": posed.kind.replace("-", " ").capitalize(),
         "number": posed.number,
         "copy": copy,
-        "told": [line for line in lines if " = [" not in line],
-        "given": [{"name": name, "rows": _rows(values)} for name, values in zip(names, arrays, strict=False)],
+        "statement": [line for line in lines if " = [" not in line],
+        "inputs": [{"name": name, "rows": _rows(values)} for name, values in zip(names, arrays, strict=False)],
         "steps": [
-            {"name": step.name, "asked": step.asked, "rows": _rows(right, step.count)}
+            {"name": step.name, "task": step.task, "rows": _rows(right, step.count)}
             for step, right in zip(posed.steps, posed.solution().values(), strict=True)
         ],
     }
@@ -103,7 +103,12 @@ def _set(sheets: Sequence[dict[str, Any]], *, key: bool) -> bytes:
         import typst
     except ImportError:
         raise NoWorksheet(INSTALL) from None
-    one = sheets[0]
-    what = "key" if key else f"{len(sheets)} sheets" if len(sheets) > 1 else f"sheet {one['copy']}"
-    data = json.dumps({"title": f"{one['title']}, {what}", "key": key, "sheets": sheets})
+    first = sheets[0]
+    if key:
+        what = "key"
+    elif len(sheets) > 1:
+        what = f"{len(sheets)} sheets"
+    else:
+        what = f"sheet {first['copy']}"
+    data = json.dumps({"title": f"{first['title']}, {what}", "key": key, "sheets": sheets})
     return typst.compile(TEMPLATE, sys_inputs={"data": data})

@@ -36,7 +36,7 @@ def test_matrices_are_grids_and_can_be_copied_as_text(lab):
     cell = "from course_utils.views import Practice\nwidget = Practice('attention-3x2', 4)\nwidget"
     with lab.open_cells([cell]) as notebook:
         text = notebook.find(f"{HERE}-told")
-        assert text.text_content() == eval(notebook.python("widget.problem.told"))
+        assert text.text_content() == eval(notebook.python("widget.problem.statement"))
         for grid, rows in zip(text.locator(f"{HERE}-grid").all(), (2, 3, 3), strict=True):
             boxes = [each.bounding_box() for each in grid.locator("> span").all()]
             assert len({round(box["y"]) for box in boxes}) == rows
@@ -105,7 +105,7 @@ def test_another_problem_and_one_by_number(fresh_problem):
     fresh_problem.wait(lambda: fresh_problem.python("widget.number") == "17", "problem 17 is posed")
     text = fresh_problem.find(HERE).locator(".course-practice-told")
     fresh_problem.wait(
-        lambda: text.text_content() == eval(fresh_problem.python("widget.problem.told")), "its text is shown"
+        lambda: text.text_content() == eval(fresh_problem.python("widget.problem.statement")), "its text is shown"
     )
     number(fresh_problem).fill("-3")
     number(fresh_problem).press("Enter")

@@ -48,15 +48,15 @@ RELATED = {
 
 @pytest.fixture(scope="module")
 def tiny():
-    found = of_letters(heads=4, kv_heads=2, d_ff=48)
-    for block in found.model.blocks:
+    real_model = of_letters(heads=4, kv_heads=2, d_ff=48)
+    for block in real_model.model.blocks:
         for each in (block.attention.q_proj, block.attention.out_proj):
             each.weight.mul_(4)  # heads that look at few tokens, and whose output counts
-    return found
+    return real_model
 
 
-def filled(slot, answer, said=PASSED, hidden=""):
-    return Parts((Row(slot, answer, said, hidden),))
+def filled(slot, answer, report=PASSED, hidden=""):
+    return Parts((Row(slot, answer, report, hidden),))
 
 
 def reference(slot):
@@ -68,8 +68,8 @@ def reference(slot):
 
 @BY_NAME
 def test_a_right_answer_changes_nothing(tiny, slot):
-    found = compare(tiny, filled(slot, reference(slot)), text=TEXT, most=6)
-    assert not found.shows and found.before, str(found)
+    comparison = compare(tiny, filled(slot, reference(slot)), text=TEXT, most=6)
+    assert not comparison.shows and comparison.before, str(comparison)
 
 
 @BY_NAME
@@ -92,8 +92,10 @@ def test_a_mistake_that_a_relation_names_is_said_not_to_show(tiny, grade_id, rel
 @BY_NAME
 def test_every_known_mistake_shows_or_is_listed(tiny, slot):
     mistakes = all_exercises(slot.day)[slot.grade_id].mistakes
-    found = {each.name: compare(tiny, filled(slot, each.answer), text=TEXT, most=MOST[slot.part]) for each in mistakes}
-    assert {name for name, each in found.items() if not each.shows} <= set(slot.hidden)
+    comparisons = {
+        each.name: compare(tiny, filled(slot, each.answer), text=TEXT, most=MOST[slot.part]) for each in mistakes
+    }
+    assert {name for name, each in comparisons.items() if not each.shows} <= set(slot.hidden)
 
 
 @HERE
@@ -111,8 +113,8 @@ def test_a_known_mistake_shows_or_is_said_not_to(tiny, slot):
     wrong = next(mistake for mistake in mistakes if mistake.name not in slot.hidden)
     assert compare(tiny, filled(slot, wrong.answer), text=TEXT, most=6).shows, wrong.name
     for mistake in [mistake for mistake in mistakes if mistake.name in slot.hidden][:1]:
-        found = compare(tiny, filled(slot, mistake.answer, "failed", slot.hidden[mistake.name]), text=TEXT, most=6)
-        assert not found.shows and slot.hidden[mistake.name] in str(found), mistake.name
+        comparison = compare(tiny, filled(slot, mistake.answer, "failed", slot.hidden[mistake.name]), text=TEXT, most=6)
+        assert not comparison.shows and slot.hidden[mistake.name] in str(comparison), mistake.name
 
 
 # --- the comparison ---------------------------------------------------------------------------------------------------
@@ -121,23 +123,24 @@ def test_a_known_mistake_shows_or_is_said_not_to(tiny, slot):
 def test_the_first_layer_and_token_are_told_where_numbers_part(tiny):
     slot = slot_of("attention_batched")
     wrong = flawed(scale=lambda q, k, v: q.shape[-1])
-    found = compare(tiny, filled(slot, wrong), text=TEXT)
-    assert (found.layer, found.token) == (0, 1)  # the first token has one key, of weight 1 whatever its score
-    assert "layer 0, token 1 ('h')" in str(found) and repr(found.now) in str(found) and 0 < found.size < 2
-    found = compare(tiny, filled(slot, wrong), [1], TEXT)
-    assert (found.layer, found.token) == (1, 1)
+    comparison = compare(tiny, filled(slot, wrong), text=TEXT)
+    assert (comparison.layer, comparison.token) == (0, 1)  # the first token has one key, of weight 1 whatever its score
+    assert "layer 0, token 1 ('h')" in str(comparison) and repr(comparison.now) in str(comparison)
+    assert 0 < comparison.size < 2
+    comparison = compare(tiny, filled(slot, wrong), [1], TEXT)
+    assert (comparison.layer, comparison.token) == (1, 1)
     mask = compare(tiny, filled(slot_of("causal_mask"), lambda n: torch.ones(n, n, dtype=torch.bool)), text=TEXT)
     assert (mask.layer, mask.token) == (0, 0)
 
 
 def test_what_a_part_raises_or_returns_amiss_is_told(tiny):
     slot = slot_of("softmax_row")
-    for answer, said in (
+    for answer, error in (
         (lambda row: [1.0], "ValueError: it returned (1,), and (2,) is asked for"),
         (lambda row: row[9], "IndexError: list index out of range"),
     ):
-        found = compare(tiny, filled(slot, answer), text=TEXT)
-        assert found.shows and found.error == said and found.now == "" and said in str(found)
+        comparison = compare(tiny, filled(slot, answer), text=TEXT)
+        assert comparison.shows and comparison.error == error and comparison.now == "" and error in str(comparison)
     numbers = compare(tiny, filled(slot_of("causal_mask"), lambda n: torch.ones(n, n)), text=TEXT)
     assert numbers.error == "TypeError: it returned torch.float32, and torch.bool is asked for"
     nan = compare(tiny, filled(slot, lambda row: [float("nan")] * len(row)), text=TEXT)
@@ -231,13 +234,13 @@ def attention_batched(q, k, v):
     e = np.exp(scores - scores.max(-1, keepdims=True))
     weights = e / e.sum(-1, keepdims=True)
     return weights @ v, weights"""
-    found = compare(tiny, mine("attention_batched", folder=written(tmp_path, 1, wrong)), text=TEXT)
-    assert not found.shows and found.failing[0][0] == "attention_batched"
-    assert "does not pass its check, and that does not show here: keys and values are equally wide" in str(found)
+    comparison = compare(tiny, mine("attention_batched", folder=written(tmp_path, 1, wrong)), text=TEXT)
+    assert not comparison.shows and comparison.failing[0][0] == "attention_batched"
+    assert "does not pass its check, and that does not show here: keys and values are equally wide" in str(comparison)
 
 
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "report"),
     [
         ("def merge_heads(x):\n    raise NotImplementedError('your code goes here')", "Not written yet."),
         ("x = 1", "no cell of day4_mine.ipynb defines merge_heads"),
@@ -252,9 +255,9 @@ def attention_batched(q, k, v):
         (f"def deep():\n    deep()\ndeep()\n{MERGED}", "its cell raises RecursionError: maximum recursion depth"),
     ],
 )
-def test_what_cannot_be_taken_leaves_the_reference(tmp_path, tiny, cell, said):
+def test_what_cannot_be_taken_leaves_the_reference(tmp_path, tiny, cell, report):
     parts = mine("merge_heads", folder=written(tmp_path, 4, cell))
-    assert said in str(parts) and "reference" in str(parts)
+    assert report in str(parts) and "reference" in str(parts)
     assert not compare(tiny, parts, text=TEXT).shows
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from course_utils.practice import KINDS, problem, read_entry
 from course_utils.practice.kinds import UnknownKind
-from course_utils.practice.session import kinds_told, practise, written
+from course_utils.practice.session import describe_kinds, practise, written
 
 MANY = pytest.mark.thorough("a thousand problems of a kind are posed")
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -19,21 +19,21 @@ def rounded(posed, decimals=2):
     """What somebody writes down who rounds every step and goes on with that."""
     values = {}
     for step in posed.steps:
-        found = np.asarray(step.found({**posed.given, **values}), dtype=float)
-        values[step.name] = found if step.count else found.round(decimals)
+        value = np.asarray(step.compute({**posed.inputs, **values}), dtype=float)
+        values[step.name] = value if step.count else value.round(decimals)
     return values
 
 
 @pytest.mark.parametrize("problems", [50, pytest.param(1000, marks=MANY)])
 @kinds
 def test_problems_of_a_kind_are_none_of_them_degenerate(kind, problems):
-    told = set()
+    statements = set()
     for number in range(problems):
         posed = problem(kind, number)
         assert not posed.is_degenerate() and len(posed.known_slips()) >= 5
         assert all(np.isfinite(right).all() for right in posed.solution().values())
-        told.add(posed.told)
-    assert len(told) > problems / 10
+        statements.add(posed.statement)
+    assert len(statements) > problems / 10
 
 
 @kinds
@@ -51,11 +51,11 @@ def test_all_problems_of_a_kind_are_as_hard(kind):
 
 @kinds
 def test_a_number_names_a_problem(kind):
-    assert problem(kind, 7).told == problem(kind, 7).told != problem(kind, 8).told
+    assert problem(kind, 7).statement == problem(kind, 7).statement != problem(kind, 8).statement
 
 
 def test_the_same_number_is_the_same_problem_on_every_machine():
-    assert problem("attention", 17).told.splitlines()[1:] == [
+    assert problem("attention", 17).statement.splitlines()[1:] == [
         "Q = [2  0; −1  2]",
         "K = [2  −1; 1  0]",
         "V = [−2  3; −1  3]",
@@ -65,15 +65,15 @@ def test_the_same_number_is_the_same_problem_on_every_machine():
 def test_problems_of_serving_are_solved_as_by_hand():
     """Number 1 of each kind, worked on paper from its statement."""
     batching, paged, drafted = (problem(kind, 1) for kind in ("batching", "paged-slot", "speculation"))
-    assert batching.told.splitlines()[1:4] == ["tokens of A: 3", "tokens of B: 14", "tokens of C: 6"]
+    assert batching.statement.splitlines()[1:4] == ["tokens of A: 3", "tokens of B: 14", "tokens of C: 6"]
     assert {name: float(each) for name, each in batching.solution().items()} == {
         "static": 20, "continuous": 14, "use": pytest.approx(23 / 28)
     }  # fmt: skip
-    assert "block table: 6 11 18" in paged.told and "the token, counted from 0: 16" in paged.told
+    assert "block table: 6 11 18" in paged.statement and "the token, counted from 0: 16" in paged.statement
     assert {name: float(each) for name, each in paged.solution().items()} == {
         "blocks": 3, "empty": 13, "block": 11, "slot": 176
     }  # fmt: skip
-    assert drafted.told.splitlines()[1:4] == [
+    assert drafted.statement.splitlines()[1:4] == [
         "p of tokens 0, 1, 2: 0.1  0.5  0.4",
         "q of them: 0.4  0.1  0.5",
         "drafted: 2",
@@ -180,35 +180,35 @@ def test_a_kind_or_a_number_that_there_is_not(kind, number):
 
 class TestTerminal:
     def session(self, kind, number, lines):
-        given, told = iter(lines), []
+        typed, prompts = iter(lines), []
 
         def ask(prompt):
-            told.append(prompt)
+            prompts.append(prompt)
             try:
-                return next(given)
+                return next(typed)
             except StopIteration:
                 raise EOFError from None
 
-        return practise(kind, number, ask, told.append), "\n".join(told)
+        return practise(kind, number, ask, prompts.append), "\n".join(prompts)
 
     def test_it_asks_step_by_step_and_says_what_was_right(self):
         right = [written(value) for value in problem("attention", 5).solution().values()]
-        marks, said = self.session("attention", 5, right)
+        marks, text = self.session("attention", 5, right)
         assert [mark.status for mark in marks] == ["right"] * 5
-        assert "scores: the dot product of each query with each key (2 rows of 2)" in said
-        assert "first wrong" not in said and said.endswith("course practice attention --number 5")
+        assert "scores: the dot product of each query with each key (2 rows of 2)" in text
+        assert "first wrong" not in text and text.endswith("course practice attention --number 5")
 
     def test_the_first_wrong_step_is_told_with_its_slip_and_what_is_right(self):
         posed = problem("attention", 5)
         entered = posed.with_slip("scaled", posed.steps[1].slips[0])
-        _, said = self.session("attention", 5, [written(value) for value in entered.values()])
-        assert "✗ scaled: not right. These are the scores. Divide them by √2." in said
-        assert "✓ output: correct from your value on" in said
-        assert f"The first wrong step is scaled. Right is {written(posed.solution()['scaled'])}." in said
+        _, text = self.session("attention", 5, [written(value) for value in entered.values()])
+        assert "✗ scaled: not right. These are the scores. Divide them by √2." in text
+        assert "✓ output: correct from your value on" in text
+        assert f"The first wrong step is scaled. Right is {written(posed.solution()['scaled'])}." in text
 
     def test_what_cannot_be_read_is_asked_again_and_the_end_of_input_leaves_the_rest_empty(self):
-        marks, said = self.session("softmax", 2, ["abc", "1 2", written(problem("softmax", 2).solution()["shifted"])])
-        assert "'abc' is no number" in said and "2 numbers here, 3 numbers asked for" in said
+        marks, text = self.session("softmax", 2, ["abc", "1 2", written(problem("softmax", 2).solution()["shifted"])])
+        assert "'abc' is no number" in text and "2 numbers here, 3 numbers asked for" in text
         assert [mark.status for mark in marks] == ["right", "empty", "empty", "empty"]
 
     def test_without_a_number_it_draws_one(self):
@@ -221,7 +221,7 @@ class TestTerminal:
     def test_the_command(self):
         ran = self.run("cache-bytes", "--number", "3", typed="1\n\n")
         assert ran.returncode == 0 and "✗ numbers a token: not right" in ran.stdout
-        assert self.run().stdout == kinds_told() + "\n"
+        assert self.run().stdout == describe_kinds() + "\n"
 
     def test_the_command_refuses_a_kind_that_there_is_not(self):
         ran = self.run("chess")

@@ -24,14 +24,14 @@ def seed(tmp_path):
 @pytest.fixture
 def data(monkeypatch):
     """What is given to the template, without the setting."""
-    seen = []
+    pages_set = []
 
     def set_quickly(pages, *, key):
-        seen.append((key, json.loads(json.dumps(pages))))
+        pages_set.append((key, json.loads(json.dumps(pages))))
         return b"%PDF"
 
     monkeypatch.setattr(sheets, "_set", set_quickly)
-    return seen
+    return pages_set
 
 
 def test_each_student_has_a_problem_of_their_own_and_the_key_has_all(seed, tmp_path, data):
@@ -68,11 +68,11 @@ def test_a_sheet_has_a_title_for_people_and_states_what_is_given_once(kind):
     page = sheets._sheet(posed := problem(kind, 1), 1)
     assert page["title"] == {"causal-row": "Causal row", "attention-3x2": "Attention 3x2"}.get(kind, page["title"])
     assert "-" not in page["title"] and page["title"][0].isupper()
-    for each in page["given"]:
-        assert f"{each['name']} = [{'  '.join(each['rows'][0])}" in posed.told
-    said = "\n".join([*page["told"], *(f"{each['name']} = [" for each in page["given"])])
-    heads = [line.partition("[")[0].strip() for line in posed.told.splitlines()]
-    assert sorted(line.partition("[")[0].strip() for line in said.splitlines()) == sorted(heads)
+    for each in page["inputs"]:
+        assert f"{each['name']} = [{'  '.join(each['rows'][0])}" in posed.statement
+    text = "\n".join([*page["statement"], *(f"{each['name']} = [" for each in page["inputs"])])
+    heads = [line.partition("[")[0].strip() for line in posed.statement.splitlines()]
+    assert sorted(line.partition("[")[0].strip() for line in text.splitlines()) == sorted(heads)
 
 
 def test_in_the_file_to_print_each_students_sheet_is_a_front_side(seed, tmp_path):
@@ -93,9 +93,9 @@ def test_typst_sets_every_kind_and_the_same_seed_gives_the_same_bytes(kind, seed
 
 def equations(text):
     """What Typst sets as mathematics in a sheet with this text, innermost words in order."""
-    page = sheets._sheet(problem("dot-variance", 1), 1) | {"told": [text], "given": [], "steps": []}
+    page = sheets._sheet(problem("dot-variance", 1), 1) | {"statement": [text], "given": [], "steps": []}
     data = json.dumps(
-        {"title": "x", "key": False, "sheets": [page | {"steps": [{"name": "a", "asked": "", "rows": []}]}]}
+        {"title": "x", "key": False, "sheets": [page | {"steps": [{"name": "a", "task": "", "rows": []}]}]}
     )
     found = pytest.importorskip("typst").query(sheets.TEMPLATE, "math.equation", sys_inputs={"data": data})
     return [
@@ -120,7 +120,7 @@ def test_symbols_are_set_as_mathematics(text, shown):
 def test_names_and_text_are_text_to_typst(seed, tmp_path, monkeypatch):
     """Nothing in a problem is read as Typst's own marks."""
     page = sheets._sheet(problem("softmax", 1), 1)
-    page["told"] = ["#panic() $x *bold* _l_ \\ @ref <label>"]
+    page["statement"] = ["#panic() $x *bold* _l_ \\ @ref <label>"]
     assert sheets._set([page], key=False).startswith(b"%PDF")
 
 
@@ -163,11 +163,11 @@ def test_the_command(seed, tmp_path):
 
 
 def test_all_options_that_are_missing_are_named_at_once_and_a_kind_that_was_mistyped():
-    code, _, said = course("worksheet", "--kind", "softmax")
-    assert code == 2 and "give --seed-file, --out as well" in said
+    code, _, text = course("worksheet", "--kind", "softmax")
+    assert code == 2 and "give --seed-file, --out as well" in text
     assert "did you mean softmax?" in course("practice", "softmx")[2]
 
 
 def test_help_stands_alone_where_nothing_is_asked_for():
-    code, told, said = course()
-    assert code == 2 and "Learn" in told + said and "course:" not in said
+    code, told, text = course()
+    assert code == 2 and "Learn" in told + text and "course:" not in text

@@ -8,9 +8,9 @@ import torch
 from as_page import on_page, send
 
 from course_utils.errors import CourseError
-from course_utils.guesses import Asked, Kept, brief, judge, keep, read, summed_up, tendency
+from course_utils.guesses import Question, StoredGuess, brief, judge, keep, read, summed_up, tendency
 from course_utils.guesses.nearness import as_places, ticks
-from course_utils.guesses.store import hear
+from course_utils.guesses.store import subscribe
 from course_utils.views import Guess, Guesses, ProgressMap
 
 QUESTION = "How large is the largest of 8 weights?"
@@ -32,7 +32,7 @@ MAKERS = {"number": number, "curve": curve, "choice": choice}
 
 
 def make_question(kind="number", truth=(0.5,), **more):
-    return Asked(2, more.pop("name", "it"), "How much?", kind, truth, **more)
+    return Question(2, more.pop("name", "it"), "How much?", kind, truth, **more)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def make_question(kind="number", truth=(0.5,), **more):
     ],
 )
 def test_a_number_is_off_by_a_share_of_the_range_or_by_a_factor(guess, more, text):
-    assert judge(make_question(**more), [guess]).told == text
+    assert judge(make_question(**more), [guess]).text == text
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_a_number_is_off_by_a_share_of_the_range_or_by_a_factor(guess, more, tex
 def test_a_curve_is_off_by_the_mean_over_its_places(guess, more, text, lean):
     more = {"truth": (0.2, 0.4, 0.8), "places": ("4", "16", "64")} | more
     verdict = judge(make_question("curve", **more), guess)
-    assert (verdict.told, verdict.lean, verdict.right) == (text, lean, None)
+    assert (verdict.text, verdict.lean, verdict.right) == (text, lean, None)
 
 
 def test_a_choice_is_right_or_not():
     question = make_question("choice", (1.0,), choices=("a", "b"))
-    assert judge(question, [1]).right and judge(question, [1]).told == "right"
-    assert judge(question, [0]).right is False and judge(question, [0]).told == "not right"
+    assert judge(question, [1]).right and judge(question, [1]).text == "right"
+    assert judge(question, [0]).right is False and judge(question, [0]).text == "not right"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_the_first_guess_counts_and_later_ones_are_kept_beside_it(tmp_path):
     send(widget, guess=[0.9])
     send(widget, guess=[])
     send(widget, guess=[0.6])
-    assert widget.first == [0.9] and widget.guess == [0.6] and widget.verdict.told == "too high by 10% of the range"
+    assert widget.first == [0.9] and widget.guess == [0.6] and widget.verdict.text == "too high by 10% of the range"
     (make_guess,) = read(2, tmp_path).values()
     assert (make_guess.first, make_guess.last, make_guess.count) == ((0.9,), (0.6,), 2)
     assert on_page(widget).kept == "Kept in guesses/day2.json on this machine."
@@ -259,11 +259,11 @@ def make_guess(lean, scale="linear"):
     """A guess that is 10% of the range or a factor of 2 too high (1), too low (−1), or exact (0)."""
     question = make_question(truth=(10,), low=1, high=101, scale=scale)
     guess = 10 * 2**lean if scale == "log" else 20 if lean > 0 else 10
-    return Kept(question, (float(guess),), (float(guess),), 1, "2026-11-24")
+    return StoredGuess(question, (float(guess),), (float(guess),), 1, "2026-11-24")
 
 
 def test_a_summary_counts_measures_and_tells_a_tendency():
-    right = Kept(make_question("choice", (1.0,), choices=("a", "b")), (1.0,), (1.0,), 1, "2026-11-24")
+    right = StoredGuess(make_question("choice", (1.0,), choices=("a", "b")), (1.0,), (1.0,), 1, "2026-11-24")
     assert summed_up([]) == ["No guess yet."]
     assert summed_up([right]) == ["1 guess.", "1 of 1 choice right."]
     guesses = [right, make_guess(1), make_guess(1, "log"), make_guess(1, "log"), make_guess(-1, "log"), make_guess(0)]
@@ -301,13 +301,13 @@ def test_a_day_is_summed_up_live_and_its_text_says_nothing_of_it(tmp_path):
 
 def test_a_guess_kept_while_another_one_is_reported_costs_neither(tmp_path):
     class Hearer:
-        def hear(self, day):
+        def subscribe(self, day):
             if "other" not in read(day, tmp_path):
                 number(tmp_path, "other").take(0.3)
 
     there = Hearer()
-    hear(there.hear)
-    hear(Hearer().hear)  # is gone at once: both guesses meet it
+    subscribe(there.subscribe)
+    subscribe(Hearer().subscribe)  # is gone at once: both guesses meet it
     number(tmp_path).take(0.9)
     assert list(read(2, tmp_path)) == ["largest", "other"]
 

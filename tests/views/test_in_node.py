@@ -20,7 +20,7 @@ from course_utils.attention import masks, tensors
 from course_utils.attention.masks import Leak
 from course_utils.costs.configurations import MODELS
 from course_utils.costs.memory import in_binary_units
-from course_utils.guesses import Asked, Kept, brief, in_a_line, judge, summed_up
+from course_utils.guesses import Question, StoredGuess, brief, in_a_line, judge, summed_up
 from course_utils.practice import KINDS, problem, read_entry
 from course_utils.serving.traffic import Request
 from course_utils.views import (
@@ -108,7 +108,7 @@ def test_short_numbers_of_guesses_are_written_alike():
     assert in_node("guessing.js", "brief", [[value] for value in given]) == [brief(value) for value in given]
 
 
-def guesses_to_judge(count: int) -> list[Kept]:
+def guesses_to_judge(count: int) -> list[StoredGuess]:
     """Guesses of all kinds and scales, on both sides of the truth and near it."""
     chance, kept = random.Random(2), []
     for place in range(count):
@@ -125,11 +125,11 @@ def guesses_to_judge(count: int) -> list[Kept]:
             "curve": {"truth": tuple(some() for _ in range(5)), "places": tuple("vwxyz")},
         }[kind]
         ends = {} if kind == "choice" else {"low": low, "high": high, "scale": scale}
-        asked = Asked(1, f"g{place}", "How?", kind, **more, **ends)
+        asked = Question(1, f"g{place}", "How?", kind, **more, **ends)
         near = chance.choice([1, 1, 1.001, 1.03])
         moved = tuple(max(low, min(high, truth * near)) if near > 1 else some() for truth in asked.truth)
         guess = (float(chance.randrange(3)),) if kind == "choice" else moved
-        kept.append(Kept(asked, guess, guess, 1, "2026-01-01"))
+        kept.append(StoredGuess(asked, guess, guess, 1, "2026-01-01"))
     return kept
 
 
@@ -139,7 +139,7 @@ def test_guesses_are_judged_and_summed_up_as_python_does():
     found = in_node("guessing.js", "judge", [[each["asked"], each["first"]] for each in plain])
     for mine, each in zip(found, kept, strict=True):
         verdict = judge(each.asked, each.first)
-        assert (mine["told"], mine["lean"], mine["right"]) == (verdict.told, verdict.lean, verdict.right)
+        assert (mine["told"], mine["lean"], mine["right"]) == (verdict.text, verdict.lean, verdict.right)
         assert mine["off"] == pytest.approx(verdict.off)
     groups = [slice(start, start + count) for start in range(0, 1000, 50) for count in (0, 1, 2, 3, 7, 20, 40)]
     summed = in_node("guessing.js", "summedUp", [[plain[group]] for group in groups])

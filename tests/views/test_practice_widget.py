@@ -21,7 +21,7 @@ def right_entries(widget):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_right_values_of_every_kind_are_right_as_they_are_shown(kind):
     widget = Practice(kind, 3)
-    assert widget.as_text().startswith(f"{kind}, number 3\n\n{problem(kind, 3).told}")
+    assert widget.as_text().startswith(f"{kind}, number 3\n\n{problem(kind, 3).statement}")
     assert {mark.status for mark in widget.marks} == {"empty"}
     widget.entries = right_entries(widget)
     assert {mark.status for mark in widget.marks} == {"right"}
@@ -70,10 +70,10 @@ def test_a_new_number_is_a_new_problem_with_nothing_written():
     widget.entries = right_entries(widget)
     widget.shown = True
     widget.number = 5
-    assert widget.problem.told == problem("softmax", 5).told == on_page(widget).posed["told"]
+    assert widget.problem.statement == problem("softmax", 5).statement == on_page(widget).posed["told"]
     assert widget.entries == [""] * 4 and not widget.shown and on_page(widget).summary == ""
     send(widget, another=1)
-    assert widget.number != 5 and widget.problem.told == problem("softmax", widget.number).told
+    assert widget.number != 5 and widget.problem.statement == problem("softmax", widget.number).statement
 
 
 def test_right_values_are_text_only_when_they_are_asked_for():

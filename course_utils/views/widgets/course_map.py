@@ -55,7 +55,7 @@ class ProgressMap(CourseWidget):
     def read(self) -> None:
         """Read the notebooks, the grades and the guesses again."""
         self.progress = progress.read_progress(self._root)
-        self.guesses: dict[int, list[guesses.Kept]] = {}
+        self.guesses: dict[int, list[guesses.StoredGuess]] = {}
         trouble = []
         for day in self.progress.days:
             try:

@@ -11,7 +11,7 @@ import traitlets
 
 from course_utils.course import WORK_FOLDER
 from course_utils.errors import CourseError
-from course_utils.guesses import Asked, Verdict, brief, judge, keep, read
+from course_utils.guesses import Question, Verdict, brief, judge, keep, read
 from course_utils.guesses.nearness import as_places, ticks
 from course_utils.views import palette
 from course_utils.views.drawing import typeset
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TODO = "Run this cell to guess; what was computed is shown after your guess."
-_ASKED: dict[tuple[Path, int, str], Asked] = {}  # by the course's folder, day and name: what a name stands for
+_ASKED: dict[tuple[Path, int, str], Question] = {}  # by the course's folder, day and name: what a name stands for
 
 
 class Guess(CourseWidget):
@@ -50,7 +50,7 @@ class Guess(CourseWidget):
     _kept = traitlets.Unicode().tag(sync=True)
     _asked = traitlets.Int(0).tag(sync=True)  # the page counts it up when it is drawn, to hear of earlier guesses
 
-    def __init__(self, asked: Asked, posed: dict[str, Any], root: Path | str = WORK_FOLDER):
+    def __init__(self, asked: Question, posed: dict[str, Any], root: Path | str = WORK_FOLDER):
         """Use `Guess.number`, `Guess.choice` or `Guess.curve`."""
         self._question = asked
         self._root = Path(root)
@@ -78,7 +78,7 @@ class Guess(CourseWidget):
         Raises ValueError for a range or a truth that does not fit, and for a name that asks something else already.
         """
         value = truth() if callable(truth) else truth
-        asked = Asked(day, name, question, "number", _numbers(name, [value]), *_ends(name, low, high), scale, unit)
+        asked = Question(day, name, question, "number", _numbers(name, [value]), *_ends(name, low, high), scale, unit)
         return cls(asked, _posed(asked, why), root)
 
     @classmethod
@@ -93,7 +93,7 @@ class Guess(CourseWidget):
         texts = tuple(choices)
         right = truth() if callable(truth) else truth
         position = float(texts.index(right)) if right in texts else -1.0
-        asked = Asked(day, name, question, "choice", (position,), choices=texts)
+        asked = Question(day, name, question, "choice", (position,), choices=texts)
         return cls(asked, _posed(asked, why), root)
 
     @classmethod
@@ -111,7 +111,7 @@ class Guess(CourseWidget):
         x = [each if isinstance(each, str) else float(each) for each in x]
         values = [truth(each) for each in x] if callable(truth) else truth
         places = tuple(each if isinstance(each, str) else _format_place(each) for each in x)
-        asked = Asked(
+        asked = Question(
             day, name, question, "curve", _numbers(name, values), *_ends(name, low, high), scale, unit, places
         )
         if x_scale not in ("linear", "log"):
@@ -123,7 +123,7 @@ class Guess(CourseWidget):
         return cls(asked, _posed(asked, why) | {"along": along, "x_label": x_label, "y_label": y_label}, root)
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> Question:
         """The question, with what was computed."""
         return self._question
 
@@ -249,7 +249,7 @@ class Guess(CourseWidget):
             side.set_color(palette.INK)
 
 
-def _posed(asked: Asked, why: str) -> dict[str, Any]:
+def _posed(asked: Question, why: str) -> dict[str, Any]:
     """What the page draws."""
     ranged = asked.kind != "choice"
     return {

@@ -9,8 +9,8 @@ import traitlets
 
 from course_utils.course import DAYS, NUMBERS, WORK_FOLDER
 from course_utils.errors import CourseError
-from course_utils.guesses import Kept, brief, read, summed_up
-from course_utils.guesses.store import hear
+from course_utils.guesses import StoredGuess, brief, read, summed_up
+from course_utils.guesses.store import subscribe
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, script, style
 
@@ -48,9 +48,9 @@ class Guesses(CourseWidget):
             raise ValueError(f"there is no day {day!r}; days are {NUMBERS[0]} to {NUMBERS[-1]}")
         self._day = day
         self._root = Path(root)
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, StoredGuess] = {}
         super().__init__(_shown=_page(day, [], [_INVITATION]))
-        hear(self._on_kept)
+        subscribe(self._on_kept)
 
     def read(self) -> None:
         """Read the guesses of the day again."""
@@ -90,22 +90,22 @@ def _title(day: int) -> str:
     return f"Your guesses of day {day}, {next(each.title for each in DAYS if each.number == day)}"
 
 
-def _page(day: int, stored: list[Kept], lines: list[str]) -> dict:
+def _page(day: int, stored: list[StoredGuess], lines: list[str]) -> dict:
     return {"title": _title(day), "day": day, "told": lines, "rows": [_row(each) for each in stored]}
 
 
-def _row(stored: Kept) -> list[str]:
+def _row(stored: StoredGuess) -> list[str]:
     """The question, the guess, what was computed, and how near it came."""
     asked = stored.asked
     return [
         asked.question,
         _format_answer(stored, stored.first),
         _format_answer(stored, asked.truth),
-        stored.verdict.told,
+        stored.verdict.text,
     ]
 
 
-def _format_answer(stored: Kept, values: tuple[float, ...]) -> str:
+def _format_answer(stored: StoredGuess, values: tuple[float, ...]) -> str:
     asked = stored.asked
     if asked.kind == "choice":
         return asked.choices[int(values[0])]

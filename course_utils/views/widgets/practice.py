@@ -11,7 +11,7 @@ import numpy as np
 import traitlets
 
 from course_utils.practice import Mark, Problem, problem, read_entry
-from course_utils.practice.problem import said_shape
+from course_utils.practice.problem import describe_shape
 from course_utils.practice.session import DRAWN_FROM, HOW, SIGNS, written
 from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
@@ -104,7 +104,7 @@ class Practice(CourseWidget):
         return {"_alone": {"problems": [{"number": each.number, **_problem_with_answers(each)} for each in problems]}}
 
     def as_text(self) -> str:
-        lines = [f"{self.kind}, number {self.number}", "", *self._problem.told.splitlines(), ""]
+        lines = [f"{self.kind}, number {self.number}", "", *self._problem.statement.splitlines(), ""]
         for step, judged in zip(self._posed["steps"], self._judged, strict=True):
             lines.append(f"{judged['sign'] or '·'} {step['name']}: {step['asked']} ({step['shape']})")
             lines += [f"    {text}" for text in (judged["said"], self.shown and f"right: {step['right']}") if text]
@@ -172,13 +172,13 @@ def _problem_state(posed: Problem) -> dict[str, Any]:
     steps = [
         {
             "name": step.name,
-            "asked": step.asked,
-            "shape": said_shape(right[step.name].shape),
+            "asked": step.task,
+            "shape": describe_shape(right[step.name].shape),
             "right": written(right[step.name], step.count).replace("-", "−"),
         }
         for step in posed.steps
     ]
-    return {"told": posed.told, "steps": steps}
+    return {"told": posed.statement, "steps": steps}
 
 
 def _problem_with_answers(posed: Problem) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _problem_with_answers(posed: Problem) -> dict[str, Any]:
             later = [each.name for each in posed.steps[posed.steps.index(step) + 1 :]]
             then = {each: [_rounded(values[each]) for values in taken] for each in later}
             values_here = [_rounded(values[name]) for values in taken]
-            entry["slips"].append({"said": slip.said, "values": values_here, "then": then})
+            entry["slips"].append({"said": slip.message, "values": values_here, "then": then})
     return page
 
 

@@ -14,7 +14,7 @@ _MOST_PLACES = 24  # places of a curve; more cannot be told apart on a phone
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """A question of a lesson, and the answer that the lesson computed.
 
     Attributes:
@@ -47,7 +47,7 @@ class Asked:
         self._verify_named()
         {"number": self._verify_number, "curve": self._verify_curve, "choice": self._verify_choice}[self.kind]()
 
-    def same_question(self, other: Asked) -> bool:
+    def same_question(self, other: Question) -> bool:
         """Whether a guess at the other question is a guess at this one.
 
         The computed answers may differ, because they may be measured.
@@ -61,15 +61,15 @@ class Asked:
         Raises:
             ValueError: the guess does not fit the question.
         """
-        found = tuple(float(value) for value in guess)
-        if len(found) != len(self.truth):
-            raise self._error(f"{len(found)} values were guessed, and {len(self.truth)} are asked for")
-        for value in found:
+        values = tuple(float(value) for value in guess)
+        if len(values) != len(self.truth):
+            raise self._error(f"{len(values)} values were guessed, and {len(self.truth)} are asked for")
+        for value in values:
             if self.kind == "choice" and value not in range(len(self.choices)):
                 raise self._error(f"choice {value:g} was guessed; they count from 0 to {len(self.choices) - 1}")
             if self.kind != "choice" and not self.low <= value <= self.high:
                 raise self._error(f"{value:g} was guessed; the range is from {self.low:g} to {self.high:g}")
-        return found
+        return values
 
     def place(self, value: float) -> float:
         """Return where a value lies on the scale of the range: 0 at `low`, 1 at `high`."""
