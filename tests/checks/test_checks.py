@@ -143,7 +143,7 @@ def test_rungs_have_names_of_their_own_and_say_why(day, grade_id):
         return
     rungs = rungs_of(day, grade_id)
     assert len({rung.name for rung in rungs}) == len(rungs)
-    assert all(rung.why.endswith(".") or rung.why.endswith("once.") for rung in rungs)
+    assert all(rung.hint.endswith(".") for rung in rungs)
 
 
 @pytest.mark.parametrize("grade_id", sorted(ATTENTION))

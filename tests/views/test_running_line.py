@@ -49,7 +49,7 @@ def test_it_says_how_far_the_check_is(monkeypatch, lines_shown):
     monkeypatch.setattr(running_line, "_is_watched", lambda: True)
 
     def tells_right(f):
-        if evidence.HOW_FAR[0] == 7:
+        if evidence.PROGRESS.number == 7:
             assert lines_shown.appeared.wait(60)
             lines_shown.appeared.clear()
             assert lines_shown.appeared.wait(60)

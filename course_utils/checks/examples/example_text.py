@@ -188,7 +188,7 @@ def _describe_results(example: Example, judge: JudgedExercise) -> list[str]:
         return [first, *(f"{name}: right is {numbers(right[name])}" for name in order)]
     wrong = wrong_parts(outcome, example.right, judge.tolerance(example.rung.name))
     if not wrong & set(order):
-        return [example.rung.why]
+        return [example.rung.hint]
     shared = [name for name in order if name in wrong and name in outcome.values]
     return [_describe_difference(name, outcome.values[name], right[name]) for name in shared]
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -37,11 +36,6 @@ SECOND = (
     "There is a second slip: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
     "Before exp, subtract from each row the largest number that the row uses."
 )
-# Sentences of a hint on the shape of a result, which are no help where the shape is right.
-FORM = re.compile(
-    r"^Return (\(|the pair|them|.*\bof (the same )?shape)|^The shape is|\bhas (the shape of|a row for each)\b"
-)
-SENTENCE = re.compile(r"(?<=[.?]) ")
 JOINT = "; "  # between the names of two slips
 UNKNOWN_NAME = "NameError: name"  # the beginning of Python's error for an undefined name
 
@@ -467,12 +461,12 @@ class JudgedExercise:
             texts = f"{actual:.8g}", f"{expected:.8g}"
         if part in self.tolerance(right.rung).parts:  # the result is random
             texts = texts[0], f"about {expected:.3g}"
-        hint = " ".join(each for each in SENTENCE.split(self._hint(right)) if not FORM.search(each))
+        hint = next((rung.why for rung in self.rungs() if rung.name == right.rung), "")  # the shape is right
         return f"On “{right.rung}” {place} is {texts[0]}, expected {texts[1]}. {hint}"
 
     def _hint(self, right: Outcome) -> str:
         """Return what a failure on this rung hints at."""
-        return next((rung.why for rung in self.rungs() if rung.name == right.rung), "")
+        return next((rung.hint for rung in self.rungs() if rung.name == right.rung), "")
 
     # Evidence of the course's own answers, right and wrong
 

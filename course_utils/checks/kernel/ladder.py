@@ -28,6 +28,7 @@ class Rung:
             or a dict of arrays by part.
         tolerance: (rtol, atol) by part, for random results.
         of: which of the answer's names is tried; the first one by default.
+        shape_hint: what to return, for a result of another kind or shape; no help if only numbers are wrong.
     """
 
     name: str
@@ -36,6 +37,12 @@ class Rung:
     measure: Callable | None = None
     tolerance: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     of: str = ""
+    shape_hint: str = ""
+
+    @property
+    def hint(self) -> str:
+        """What a failure hints at, whatever is wrong."""
+        return f"{self.shape_hint} {self.why}".strip()
 
 
 @dataclass(frozen=True)

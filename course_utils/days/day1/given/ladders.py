@@ -68,9 +68,9 @@ def scores(rng: np.random.Generator) -> list[Rung]:
             "Row i, column j is the dot product of row i of Q and row j of K: a sum of d_k "
             "products, here 3. That is Q times K transposed."),
         Rung("two queries, four keys", (draw(rng, 2, 3).tolist(), draw(rng, 4, 3).tolist()),
-            "The result has a row for each query and a column for each key."),
+            shape_hint="The result has a row for each query and a column for each key."),
         Rung("four queries, two keys", (draw(rng, 4, 3).tolist(), draw(rng, 2, 3).tolist()),
-            "The result has a row for each query and a column for each key."),
+            shape_hint="The result has a row for each query and a column for each key."),
         Rung("one dimension", (draw(rng, 2, 1).tolist(), draw(rng, 3, 1).tolist()), "d_k may be 1."),
         Rung("seven dimensions", (draw(rng, 3, 7).tolist(), draw(rng, 5, 7).tolist()), "Sum over all d_k entries."),
         Rung("large entries", ((100 * draw(rng, 2, 3)).tolist(), (100 * draw(rng, 3, 3)).tolist()),
@@ -101,8 +101,8 @@ def attention_lists(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("shapes with 3 queries, 4 keys, d_k = 2, d_v = 5",
             lists(draw(rng, 3, 2), draw(rng, 4, 2), draw(rng, 4, 5)),
-            "Return the pair (output, weights), of shapes n × d_v and n × m. The sum in "
-            "the output runs over the keys."),
+            "The sum in the output runs over the keys.",
+            shape_hint="Return the pair (output, weights), of shapes n × d_v and n × m."),
         Rung("one key: the output is its value", lists(draw(rng, 2, 3), draw(rng, 1, 3), draw(rng, 1, 2)),
             "With one key its weight is 1."),
         Rung("two tokens", (TRACE_Q, TRACE_K, TRACE_V), "Scores, scale, softmax over each row, blend of the values."),
@@ -130,7 +130,7 @@ def attention_batched(rng: np.random.Generator) -> list[Rung]:
     few, many = arrays(2, 3, 3, 2, (1, 1)), arrays(2, 3, 3, 2, tuple(int(size) for size in rng.integers(8, 13, 2)))
     return [
         Rung("no leading dimension, 2 queries, 4 keys, d_k = 3, d_v = 5", arrays(2, 4, 3, 5),
-            "Return the pair (output, weights), of shapes (n, d_v) and (n, m)."),
+            shape_hint="Return the pair (output, weights), of shapes (n, d_v) and (n, m)."),
         Rung("one key: the output is its value", arrays(2, 1, 3, 2), "With one key its weight is 1."),
         Rung("the worked example", tuple(np.array(a) for a in (Q, K, V)), "The three-token example of the lesson."),
         Rung("scaled by √d_k", arrays(3, 3, 9, 2, size=2.0), "Divide by √d_k, the last axis of q, before the softmax."),

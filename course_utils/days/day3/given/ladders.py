@@ -31,7 +31,9 @@ DTYPE = "new tensors need the dtype of x, as in torch.zeros(3, 3, dtype=x.dtype)
 
 def causal_mask(rng: np.random.Generator) -> list[Rung]:
     return [
-        Rung("one token", (1,), "Return a boolean tensor of shape (n, n). With one token it is [[True]]."),
+        Rung(
+            "one token", (1,), "With one token it is [[True]].", shape_hint="Return a boolean tensor of shape (n, n)."
+        ),
         Rung("two tokens", (2,), "Row 0 is the first query: it sees itself and nothing later. Row 1 sees both."),
         Rung("three tokens", (3,), "Row i, column j is True where j ≤ i: the lower triangle with its diagonal."),
         Rung("some tokens", (int(rng.integers(4, 7)),), "Row i, column j is True where j ≤ i."),
@@ -270,11 +272,11 @@ def boolean_tensor(result: Any) -> Any:
 def padding_mask(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one sequence, 2 of 4 keys real", (np.array([2]), 4),
-            "Return a boolean tensor of shape (B, 1, 1, m), here [[[[True, True, False, False]]]]."),
+            shape_hint="Return a boolean tensor of shape (B, 1, 1, m), here [[[[True, True, False, False]]]]."),
         Rung("no padding", (np.array([3, 3]), 3), "A full length makes every key real."),
         Rung("two lengths, 5 keys", (np.array([1, 3]), 5),
-            "The first lengths[b] of m keys are True. The shape is (B, 1, 1, m): m "
-            "keys, also where every length is below m."),
+            "The first lengths[b] of m keys are True.",
+            shape_hint="The shape is (B, 1, 1, m): m keys, also where every length is below m."),
         Rung("as many sequences as keys", (np.array([2, 3, 1]), 3),
             "With B = m a wrong axis raises nothing. Sequence b belongs to axis 0, key j to axis 3."),
         Rung("an empty sequence", (np.array([0, 2]), 3), "Length 0 makes every key padding."),
@@ -293,8 +295,8 @@ def padding_mask(rng: np.random.Generator) -> list[Rung]:
 def causal_and_padding(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one sequence without padding: causal", (np.array([3]), 3),
-            "Return a boolean tensor of shape (B, 1, n, n). Nothing is padding here, so it is the causal mask: query "
-            "i, a row, sees key j, a column, where j ≤ i."),
+            "Nothing is padding here, so it is the causal mask: query i, a row, sees key j, a column, where j ≤ i.",
+            shape_hint="Return a boolean tensor of shape (B, 1, n, n)."),
         Rung("one sequence, 2 of 4 tokens real", (np.array([2]), 4),
             "Query i sees key j where j ≤ i and j < lengths[b]. Both must hold."),
         Rung("two lengths, 5 tokens", (np.array([3, 1]), 5),
@@ -319,7 +321,8 @@ def packed_texts(rng: np.random.Generator) -> list[Rung]:
     three = rng.permutation(3)
     return [
         Rung("one text: causal", (row(3),),
-            "Return a boolean tensor of shape (T, T). With a single text it is the causal mask."),
+            "With a single text it is the causal mask.",
+            shape_hint="Return a boolean tensor of shape (T, T)."),
         Rung("two texts", (row(2, 1),),
             "Token 2 begins the second text: it may attend to itself alone. A query sees keys with its own number, up "
             "to its own place."),
@@ -371,7 +374,8 @@ def lower_right(rng: np.random.Generator) -> list[Rung]:
     n = int(rng.integers(4, 6))
     return [
         Rung("as many queries as keys: causal", (3, 3),
-            "Return a boolean tensor of shape (n, m). With n = m it is the causal mask."),
+            "With n = m it is the causal mask.",
+            shape_hint="Return a boolean tensor of shape (n, m)."),
         Rung("one new query, 5 keys", (1, 5), "The newest token sees every key: its row is all True."),
         Rung("two new queries, 5 keys", (2, 5),
             "The queries are tokens 3 and 4. The first of them sees keys 0 to 3, the last one all."),
@@ -592,8 +596,8 @@ def convert_mask(rng: np.random.Generator) -> list[Rung]:
     rows = np.array([[True, False, False, True], [True, True, False, True]])
     return [
         Rung("a causal mask", (np.tri(3, dtype=bool),),
-            "Return a boolean tensor of the same shape, in which True means ignore. In "
-            "the mask given, True means may attend."),
+            "In the mask given, True means may attend.",
+            shape_hint="Return a boolean tensor of the same shape, in which True means ignore."),
         Rung("one token", (np.array([[True]]),), "True becomes False."),
         Rung("2 queries, 4 keys", (rows,), "Each entry turns into its opposite, and stays in its place."),
         Rung("nothing blocked", (np.ones((2, 3), dtype=bool),),

@@ -58,8 +58,8 @@ def split_heads(rng: np.random.Generator) -> list[Rung]:
     several = int(rng.integers(2, 4))
     return [
         Rung("one token, two heads", (numbered(rng, 1, 1, 6), 2),
-            "Return a tensor of shape (B, h, T, d_head), here (1, 2, 1, 3). The first d_head numbers of the "
-            "token belong to head 0, the next to head 1."),
+            "The first d_head numbers of the token belong to head 0, the next to head 1.",
+            shape_hint="Return a tensor of shape (B, h, T, d_head), here (1, 2, 1, 3)."),
         Rung("two tokens, two heads", (numbered(rng, 1, 2, 6), 2),
             "Head 0 gets the first half of each token, head 1 the second half. See "
             "where a number of token 1 comes to stand."),
@@ -91,8 +91,8 @@ def split_heads(rng: np.random.Generator) -> list[Rung]:
 def merge_heads(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one token, two heads", (numbered(rng, 1, 2, 1, 3),),
-            "Return a tensor of shape (B, T, d_model) with d_model = h · d_head, here (1, 1, 6). The "
-            "numbers of head 0 come first, then those of head 1."),
+            "The numbers of head 0 come first, then those of head 1.",
+            shape_hint="Return a tensor of shape (B, T, d_model) with d_model = h · d_head, here (1, 1, 6)."),
         Rung("two tokens, two heads", (numbered(rng, 1, 2, 2, 3),),
             "Row t of the result holds what every head has for token t. If the error speaks of view size or stride: "
             "a transposed tensor has to be laid out anew, which reshape and flatten do."),
@@ -486,8 +486,8 @@ def count_flops(rng: np.random.Generator) -> list[Rung]:
             "Four products of 1 by 1, two products for the core, two for the feed-forward: "
             "each is one multiply-add, which counts 2."),
         Rung("one token", (1, 3, 5),
-            "Return (projections, core, feed_forward). A matrix of a by b takes a · b multiply-adds for "
-            "each token, and a multiply-add counts 2."),
+            "A matrix of a by b takes a · b multiply-adds for each token, and a multiply-add counts 2.",
+            shape_hint="Return (projections, core, feed_forward)."),
         Rung("two tokens", (2, 3, 5),
             "The projections and the feed-forward grow like T. In the core, every one of T queries meets "
             "every one of T keys: it grows like T²."),
@@ -680,8 +680,8 @@ WORDS = 6  # vocabulary size below; sequences run round all words, so that every
 def head_ablation(rng: np.random.Generator) -> list[Rung]:
     """Return rungs whose models have the votes {(layer, head): (strength, words)}; for the options see `table`."""
 
-    def rung(name, model, why, measure=chosen_head):
-        return Rung(name, model, why, measure)
+    def rung(name, model, why, measure=chosen_head, **more):
+        return Rung(name, model, why, measure, **more)
 
     def where(n_layers, n_heads, count):
         """Draw `count` different heads, as (layer, head)."""
@@ -707,8 +707,9 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
     first = [(start + t) % WORDS for t in range(WORDS)]  # the words of a sequence that begins with `start`
     return [
         rung("one layer of two heads", table(1, 2, {strong: (4, whole), weak: (1, whole)}),
-            "Switch off one head at a time, all others on, and compare the losses. Return (layer, head), two whole "
-            "numbers from 0. It is the head without which the loss is highest."),
+            "Switch off one head at a time, all others on, and compare the losses. It is the head without which the "
+            "loss is highest.",
+            shape_hint="Return (layer, head), two whole numbers from 0."),
         rung("two layers of three heads", table(2, 3, {a: (1, whole), b: (3, [0, 1, 2]), c: (2, [3, 4]), d: (1, [5])}),
             "head_masks has the shape (n_layers, n_heads): row l, column k belongs to head k of layer l."),
         rung("three layers of two heads", table(3, 2, {deep[0]: (3, whole), deep[1]: (2, whole), deep[2]: (1, whole)}),

@@ -607,9 +607,10 @@ def ring_cache(rng: np.random.Generator) -> list[Rung]:
             "view returns (k, v) of the shapes (1, d_k) and (1, d_v): only what was appended, no empty slots.",
             ring_views),
         Rung("before it is full", (4, *tokens(3), [1, 2, 3]),
-            "Before the window is full the view has a row for each token so far, oldest first. If it has more, they "
-            "are those of another ring: what belongs to a ring is made in __init__, as self.name.",
-            ring_views),
+            "A view with more rows than tokens has those of another ring: what belongs to a ring is made in __init__, "
+            "as self.name.",
+            ring_views,
+            shape_hint="Before the window is full the view has a row for each token so far, oldest first."),
         Rung("exactly full", (3, *tokens(3), [3]), "All three tokens are still there.", ring_views),
         Rung("one token more than the window", (3, *tokens(4), [4]),
             "The oldest token is gone, the newest is the last row.",

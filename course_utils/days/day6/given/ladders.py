@@ -636,7 +636,8 @@ def flash_backward(rng: np.random.Generator) -> list[Rung]:
             "All values are equal, so o does not depend on the weights: dq and dk are 0. It is delta, the row sum of "
             "do ∘ o, that takes the common part out of dP."),
         Rung("3 queries, 5 keys, d_k = 4, d_v = 2", of(3, 5, 4, 2),
-            "dq has the shape of q, dk that of k, dv that of v. delta has one number for each query."),
+            "delta has one number for each query.",
+            shape_hint="dq has the shape of q, dk that of k, dv that of v."),
         Rung("5 queries, 3 keys, d_k = 2, d_v = 6", of(5, 3, 2, 6),
             "n and m may differ either way, and so may d_k and d_v."),
         Rung("all sizes equal", of(3, 3, 3, 3),
@@ -685,17 +686,18 @@ def gradients_in_dtype(function: Callable, q: Array, *args: Any) -> dict[str, An
 
 
 def row_in_blocks(rng: np.random.Generator) -> list[Rung]:
-    def rung(name, scores, block, why):
+    def rung(name, scores, block, why, shape_hint=""):
         scores = np.atleast_2d(np.asarray(scores, dtype=np.float32))
         values = draw(rng, scores.shape[1]).astype(np.float32)
-        return Rung(name, (scores, values, block), why, through_the_row_kernel)
+        return Rung(name, (scores, values, block), why, through_the_row_kernel, shape_hint=shape_hint)
 
     up = (0.5 + rng.random(8).round(2)).cumsum()
     four = draw(rng, 4)
     return [
         rung("one block, all of it in the row", draw(rng, 4), 4,
             "One turn of the loop: the scores from where `scores` points, their maximum, e^(s − m), their sum into l, "
-            "their products with the values, summed, into o. Return (m, l, o)."),
+            "their products with the values, summed, into o.",
+            shape_hint="Return (m, l, o)."),
         rung("one number", [1.5], 2,
             "Only one number belongs to the row: l is e^0 = 1, o its value, and lse the score. What lies behind it "
             "counts e^−∞ = 0."),
@@ -732,11 +734,12 @@ def row_in_blocks(rng: np.random.Generator) -> list[Rung]:
 
 
 def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
-    def rung(name, shape, blocks, why, causal=False, dtype=np.float32, size=1.0, tolerance=None):
+    def rung(name, shape, blocks, why, causal=False, dtype=np.float32, size=1.0, tolerance=None, shape_hint=""):
         heads, n, m, d = shape
         q, k, v = size * draw(rng, heads, n, d), size * draw(rng, heads, m, d), draw(rng, heads, m, d)
         q, k, v = (x.astype(dtype) for x in (q, k, v))
-        return Rung(name, (q, k, v, causal, *blocks), why, through_the_kernel, tolerance or {})
+        args = q, k, v, causal, *blocks
+        return Rung(name, args, why, through_the_kernel, tolerance or {}, shape_hint=shape_hint)
 
     rising = draw(rng, 1, 4, 16), draw(rng, 1, 48, 16), draw(rng, 1, 48, 16)
     rising[0][..., 0], rising[1][..., 0] = 4.0, np.arange(48) / 8.0  # the scores grow by up to 6 along the keys
@@ -762,8 +765,8 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
     return [
         rung("one block of keys", (1, 16, 16, 16), blocks,
             "One turn of the loop: scores times scale_log2, their maximum along the keys, 2^(s − m), its sum "
-            "into l, its product with v into acc. Return (acc, l, m), with the new m. The second call has no "
-            "key to visit, and gives back what it got."),
+            "into l, its product with v into acc. The second call has no key to visit, and gives back what it got.",
+            shape_hint="Return (acc, l, m), with the new m."),
         Rung("two blocks with the same keys in another order", (*twins, False, *blocks),
             "The maximum stays, so nothing shrinks here: the sums of both blocks add up. Each turn loads its own keys "
             "and values, from row j on: [head, j, 0].",
