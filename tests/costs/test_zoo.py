@@ -19,7 +19,7 @@ def test_plain_layers_keep_what_a_configuration_does(here, there, T):
 def test_windows_keep_what_a_configuration_with_windows_does():
     layers = grouped(4, 4, 1, 256), grouped(22, 4, 1, 256, window=512)
     for T in (1, 511, 512, 513, LONG):
-        assert 2 * sum(kind.kept(T) for kind in layers) == MODELS["Gemma 3 1B"].cache_bytes(T)
+        assert 2 * sum(kind.numbers_kept(T) for kind in layers) == MODELS["Gemma 3 1B"].cache_bytes(T)
 
 
 @pytest.mark.parametrize("n_kv_heads", [1, 8, 32])
@@ -45,7 +45,7 @@ def test_only_deepseek_v3_waits_for_arithmetic_on_an_h200():
 def test_layers_that_share_keep_nothing_and_read_all_the_same():
     alone = grouped(7, 8, 2, 512)
     sharing = grouped(7, 8, 2, 512, shared=3)
-    assert sharing.kept(100) * 7 == alone.kept(100) * 4
+    assert sharing.numbers_kept(100) * 7 == alone.numbers_kept(100) * 4
     assert sharing.step(100) == alone.step(100)
 
 
@@ -65,8 +65,8 @@ def test_compressed_entries_come_once_for_so_many_tokens():
 
 def test_a_state_does_not_grow_and_is_read_and_written():
     state = recurrent(36, 32, 128)
-    assert state.kept(1) == state.kept(LONG) == 36 * 32 * 128 * 128
-    assert state.step(5) == (36 * 2 * 3 * 32 * 128 * 128, 2 * state.kept(1))
+    assert state.numbers_kept(1) == state.numbers_kept(LONG) == 36 * 32 * 128 * 128
+    assert state.step(5) == (36 * 2 * 3 * 32 * 128 * 128, 2 * state.numbers_kept(1))
 
 
 def test_the_hybrids_keep_a_fraction_of_what_full_layers_would():
@@ -96,4 +96,4 @@ def test_bytes_follow_the_width_and_sizes_are_checked():
     assert model.step(1000, 1).intensity == 2 * model.step(1000).intensity
     with pytest.raises(ValueError, match="T is 0"):
         model.kept_bytes(0)
-    assert Layers(3).kept(10) == 0
+    assert Layers(3).numbers_kept(10) == 0

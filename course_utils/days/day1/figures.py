@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def path_lengths(tokens: Sequence[str]) -> Figure:
-    """How the last token hears of the first: from hand to hand along a chain, or at once. Arrows go where news goes."""
+    """Draw how news of the first token reaches the last: step by step along a chain, or at once, with arrows."""
     fig = new_figure(720, 160)
     chain, looks = fig.subplots(1, 2)
     last = len(tokens) - 1

@@ -32,12 +32,12 @@ def two_keys_tie() -> Guess:
     keys = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     names = ("the", "parcel", "arrived")
     _, (weights,) = arrays.attention(100 * keys[:1], keys, keys)
-    seen = [name for name, weight in zip(names, weights, strict=True) if weight > 0.01]
+    attended = [name for name, weight in zip(names, weights, strict=True) if weight > 0.01]
     return Guess.choice(
         1, "two keys tie",
         "Scores of 100 with the, 0 with parcel and 100 with arrived: who gets more than 1% of the weight?",
         choices=["the", "arrived", "the, arrived", "the, parcel, arrived"],
-        truth=", ".join(seen),
+        truth=", ".join(attended),
         why="A softmax need not pick one. The next table has the weights.",
     )  # fmt: skip
 
@@ -64,10 +64,10 @@ def memory_of_the_weights() -> Guess:
 
 def heads_that_find_the_parcel() -> Guess:
     levels = real_sentences.recorded()[0].levels  # (layers, heads, T, T): The parcel that we sent arrived
-    found = int((levels[:, :, -1, 1] > real_sentences.LEVELS / 2).sum())
+    n_heads = int((levels[:, :, -1, 1] > real_sentences.LEVELS / 2).sum())
     return Guess.choice(
         1, "heads that find the parcel",
         "How many of the 270 heads give parcel more than half of the attention of arrived?",
-        choices=["1", "about 10", "about 50", "more than 100"], truth=str(found),
+        choices=["1", "about 10", "about 50", "more than 100"], truth=str(n_heads),
         why="The next best one gives it .30. Most heads look for other things, or at the first token.",
     )  # fmt: skip

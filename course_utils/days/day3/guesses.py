@@ -52,12 +52,12 @@ def a_low_number_in_place_of_minus_infinity() -> Guess:
         "one half for each": torch.full((2,), 0.5),
         "what they are without a mask": torch.softmax(scores, dim=-1),
     }
-    found = torch.softmax(scores - 1e4, dim=-1)
+    actual = torch.softmax(scores - 1e4, dim=-1)
     return Guess.choice(
         3, "a low number in place of −∞",
         "Scores 1 and 3, and −1e4 added to both: which weights come out of a softmax in float32?",
         choices=outcomes,
-        truth=next(name for name, weights in outcomes.items() if torch.allclose(found, weights, equal_nan=True)),
+        truth=next(name for name, weights in outcomes.items() if torch.allclose(actual, weights, equal_nan=True)),
         why="The next table has −1e9 and −∞ as well, and fewer bits.",
     )  # fmt: skip
 

@@ -205,7 +205,7 @@ def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) 
     )
     over = {name: [link for link, ms in zip(links, values, strict=True) if ms > step * 1e3]
             for name, values in times.items()}  # fmt: skip
-    slow = [f"“{name}” over {listed(found)}" for name, found in over.items() if found]
+    slow = [f"“{name}” over {listed(links_over)}" for name, links_over in over.items() if links_over]
     return described(
         fig,
         f"Milliseconds to send, beside a decode step of {step * 1e3:.0f} ms. {points}.",

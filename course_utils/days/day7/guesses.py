@@ -58,11 +58,11 @@ def reserved_and_empty() -> Guess:
 
 def all_of_it_cached() -> Guess:
     cache = prefixes.PrefixCache(n_blocks=8, block_size=4)
-    _, found = [cache.serve(list(range(8))) for _ in range(2)]
+    _, second = [cache.serve(list(range(8))) for _ in range(2)]
     return Guess.choice(
         7, "all of it cached",
         "A prompt of 8 tokens, blocks of 4, and both blocks are known. How many of its tokens may come from the cache?",
-        choices=["8", "7", "4"], truth=str(found),
+        choices=["8", "7", "4"], truth=str(second),
         why="One query has to run, for the logits. Blocks are shared whole.",
     )  # fmt: skip
 

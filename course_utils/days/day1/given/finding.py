@@ -43,8 +43,8 @@ def whom_arrived_finds(W_K: np.ndarray) -> tuple[str, str] | None:
         return "scores without bounds", "The numbers are so large that a score is not finite."
     if row[1] >= ENOUGH - ROUNDING:
         return None
-    told = ", ".join(f"{weight:.3f} to {token}" for token, weight in zip(TOKENS, row, strict=True))
-    return _fault(row), f"With this W_K, arrived gives {told}."
+    weights_text = ", ".join(f"{weight:.3f} to {token}" for token, weight in zip(TOKENS, row, strict=True))
+    return _fault(row), f"With this W_K, arrived gives {weights_text}."
 
 
 def _fault(row: np.ndarray) -> str:

@@ -126,8 +126,10 @@ def attention_lists(rng: np.random.Generator) -> list[Rung]:
 
 
 def attention_batched(rng: np.random.Generator) -> list[Rung]:
-    arrays, far_apart = partial(draw_qkv, rng), rows_far_apart(rng)
-    few, many = arrays(2, 3, 3, 2, (1, 1)), arrays(2, 3, 3, 2, tuple(int(size) for size in rng.integers(8, 13, 2)))
+    arrays = partial(draw_qkv, rng)
+    far_apart = rows_far_apart(rng)
+    few = arrays(2, 3, 3, 2, (1, 1))
+    many = arrays(2, 3, 3, 2, tuple(int(size) for size in rng.integers(8, 13, 2)))
     return [
         Rung("no leading dimension, 2 queries, 4 keys, d_k = 3, d_v = 5", arrays(2, 4, 3, 5),
             shape_hint="Return the pair (output, weights), of shapes (n, d_v) and (n, m)."),
@@ -163,7 +165,8 @@ def soft_lookup(rng: np.random.Generator) -> list[Rung]:
     def arrays(m, d_k, d_v):
         return draw(rng, d_k), draw(rng, m, d_k), draw(rng, m, d_v)
 
-    usual, cold = arrays(4, 3, 2), arrays(5, 3, 2)
+    usual = arrays(4, 3, 2)
+    cold = arrays(5, 3, 2)
     close = (np.array([1.0, 2.0]), np.array([[2.0, 1.0], [0.0, 1.9995], [1.0, 0.0]]), draw(rng, 3, 2))
     tie = (np.array([1.0, 2.0]), np.array([[2.0, 1.0], [0.0, 2.0], [1.0, 0.0]]), draw(rng, 3, 4))
     closest = (np.array([0.5, 0.25]), np.array([[0.0, 0.25], [0.5, 0.0], [0.5 - 2e-9, 0.0]]), draw(rng, 3, 2))

@@ -515,10 +515,14 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
         return tuple(np.array(x, dtype=np.float16) for x in arrays)
 
     # q · k_j is 256 · 256 + g_j: beyond float16 before scaling, and 16 384 + g_j / 4 after it.
-    far, keys = np.zeros((1, 16)), np.zeros((4, 16))
-    far[0, :2], keys[:, 0], keys[:, 1] = (256, 1), 256, (0, 6, 2, 5)
+    far = np.zeros((1, 16))
+    keys = np.zeros((4, 16))
+    far[0, :2] = (256, 1)
+    keys[:, 0] = 256
+    keys[:, 1] = (0, 6, 2, 5)
     near = [[50.0], [50.03125], [50.0625], [49.96875]]  # neighbours in float16; times 40 they are 1.25 apart
-    many, behind = 70_000, np.full((5_001, 1), 3000.0)
+    many = 70_000
+    behind = np.full((5_001, 1), 3000.0)
     behind[0] = 0.0
     late = 1.0 * (np.arange(3_000)[:, None] == 2_999) - 1
     return [
@@ -587,7 +591,8 @@ def float32_is_enough(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> bool:
 
 
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
-    arrays, far_apart = partial(draw_qkv, rng), rows_far_apart(rng)
+    arrays = partial(draw_qkv, rng)
+    far_apart = rows_far_apart(rng)
     return [
         Rung("one key: the output is its value", arrays(2, 1, 3, 5),
             "With one key its weight is 1, whatever the scale."),
@@ -709,11 +714,18 @@ def taken(function: Callable, d_k: int, samples: int, rng: np.random.Generator) 
     """Count the steps by which a call advances rng, a PCG64, whose state is a linear congruential generator."""
     state, inc = (rng.bit_generator.state["state"][part] for part in ("state", "inc"))
     function(d_k, samples, rng)
-    wanted, steps, bit, factor = rng.bit_generator.state["state"]["state"], 0, 1, PCG64
-    while state != wanted and bit < 2**128:
-        if (state ^ wanted) & bit:
-            state, steps = (state * factor + inc) % 2**128, steps + bit
-        inc, factor, bit = (factor + 1) * inc % 2**128, factor**2 % 2**128, 2 * bit
+    target = rng.bit_generator.state["state"]["state"]
+    # a step is state · factor + inc, and repeated squaring gives 2, 4, 8, … steps: the bits of the count, lowest first
+    steps = 0
+    bit = 1
+    factor = PCG64
+    while state != target and bit < 2**128:
+        if (state ^ target) & bit:
+            state = (state * factor + inc) % 2**128
+            steps = steps + bit
+        inc = (factor + 1) * inc % 2**128
+        factor = factor**2 % 2**128
+        bit = 2 * bit
     return steps
 
 

@@ -77,7 +77,8 @@ def masked_softmax(rng: np.random.Generator) -> list[Rung]:
     half = (3 * draw(rng, 4, 4)).astype(np.float16)
     low = np.array([[-60000, -60000, 5, -3], [1, 2, 3, 4]], dtype=np.float16)[:, rng.permutation(4)]
     low_mask = (low < -1000) & np.array([[True], [False]])  # the second row has no key
-    batch, along = draw(rng, 2, 2, 3, 4), rng.permutation([True, True, False, True])
+    batch = draw(rng, 2, 2, 3, 4)
+    along = rng.permutation([True, True, False, True])
     return [
         Rung("nothing masked", (draw(rng, 2, 3), np.ones((2, 3), dtype=bool)),
             "With nothing blocked it is the softmax along the last axis, dim=-1."),
@@ -159,17 +160,17 @@ MADE_NAN = (
 )
 
 
-def gradient(function: Callable, scores: Array, mask: Array, wanted: Array) -> dict[str, Any]:
+def gradient(function: Callable, scores: Array, mask: Array, factors: Array) -> dict[str, Any]:
     """Return the weights, and the gradient of a weighted sum of them with respect to the scores."""
     import torch
 
-    scores, mask, wanted = (torch.as_tensor(array).clone() for array in (scores, mask, wanted))
+    scores, mask, factors = (torch.as_tensor(array).clone() for array in (scores, mask, factors))
     scores.requires_grad_()
     try:
         weights = torch.as_tensor(function(scores, mask))
         if not weights.requires_grad:
             raise BadResult("the weights carry no gradient back to the scores")
-        (weights * wanted).sum().backward()
+        (weights * factors).sum().backward()
     except RuntimeError as error:
         text = str(error)
         if "inplace" in text or "in-place" in text:
@@ -184,11 +185,12 @@ def weight_of_blocked(function: Callable, scores: Array, mask: Array) -> dict[st
     """Return the float64 weights, and 1.0 if a blocked key has a nonzero weight in any of three dtypes, else 0.0."""
     import torch
 
-    mask, found = torch.as_tensor(mask), []
+    mask = torch.as_tensor(mask)
+    weights_by_dtype = []
     for dtype in (torch.float64, torch.float32, torch.float16):
-        found.append(torch.as_tensor(function(torch.as_tensor(scores).to(dtype), mask.clone())))
-    share = any((weights[~mask.expand(weights.shape)] != 0).any().item() for weights in found)
-    return {"weights": found[0], "measure": float(share)}
+        weights_by_dtype.append(torch.as_tensor(function(torch.as_tensor(scores).to(dtype), mask.clone())))
+    share = any((weights[~mask.expand(weights.shape)] != 0).any().item() for weights in weights_by_dtype)
+    return {"weights": weights_by_dtype[0], "measure": float(share)}
 
 
 def causal_attention(rng: np.random.Generator) -> list[Rung]:
@@ -235,7 +237,8 @@ def from_scores(
 ) -> tuple[np.ndarray, ...]:
     """Return x and three matrices with d_k = 1 for which query i and key j are the given numbers."""
     x = np.column_stack([queries, keys, draw(rng, len(keys), 2)]).astype(float)
-    W_q, W_k = np.eye(4)[:, :1], np.eye(4)[:, 1:2]
+    W_q = np.eye(4)[:, :1]
+    W_k = np.eye(4)[:, 1:2]
     W_v = np.concatenate([np.zeros((2, 3)), draw(rng, 2, 3)])  # values from the last two columns only
     return x, W_q, W_k, W_v
 
@@ -361,7 +364,8 @@ def texts_in_rows(draft: Draft) -> np.ndarray:
     kinds = 2 if (like < 0).any() else 1
     drawn = np.zeros((rows, tokens), dtype=like.dtype)
     for row in drawn:
-        number, before = 0, 0
+        number = 0
+        before = 0
         for place in range(tokens):
             kind = draft.choose(0, kinds)  # 0 continues the text, 1 begins another, 2 is padding
             if place and (kind == 1 or before == -1):
@@ -396,7 +400,8 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
     def causal(n, d, d_out, **more):
         return layer(rng, triangle(n), d, d_out, **more)
 
-    n, full = 5, {(i, j): large(rng) for i in range(3) for j in range(3)}
+    n = 5
+    full = {(i, j): large(rng) for i in range(3) for j in range(3)}
     one = (int(rng.integers(0, 3)), 3)
     forward = {(i, i + 1): large(rng) for i in range(3)} | {(3, 3): coefficient(rng)}
 
@@ -503,12 +508,14 @@ def layer(
         read: what is mixed, if not the numbers themselves: "normalised", "squared" or "negative" ones.
         length: that of each output, if they are scaled to one.
     """
+    # the matrices of tokens and of leaks; a feature that is not read has a row of zeros, one not written a column
     into = rng.integers(5, 15, (d, d_out)) / 10.0  # (d, d_out), all positive
     if reads is not None:
         into[[f for f in range(d) if f not in reads]] = 0.0
     leak_into = into.copy() if leak_into is None else leak_into
     if writes is not None:
         leak_into[:, [c for c in range(d_out) if c not in writes]] = 0.0
+    # pairs alone get drawn coefficients; n is the number of tokens that the pairs speak of
     leaks = leaks if isinstance(leaks, dict) else {pair: large(rng) for pair in leaks}
     n = 1 + max(i for pair in (*coefficients, *leaks) for i in pair)
 
@@ -521,18 +528,25 @@ def layer(
         if len(x) != n:
             raise ValueError(f"fn takes {n} tokens, and these are {len(x)}")
         W, W_leak = (torch.tensor(matrix.tolist(), dtype=x.dtype) for matrix in (into, leak_into))
-        rows = [x.new_zeros(d_out) for _ in range(n)]
-        seen = x
+        # what is mixed: the tokens, or what `read` makes of them
+        features = x
         if read:
             norm = torch.nn.functional.layer_norm
-            seen = {"normalised": norm(x, x.shape[-1:]), "squared": x**2, "negative": torch.relu(-x)}[read]
+            features = {"normalised": norm(x, x.shape[-1:]), "squared": x**2, "negative": torch.relu(-x)}[read]
+        # output i is the sum over its pairs (i, j), one after another, so that rounding is the same everywhere
+        rows = [x.new_zeros(d_out) for _ in range(n)]
         for mixed, matrix in ((coefficients, W), (leaks, W_leak)):
             for (i, j), c in mixed.items():
-                rows[i] = rows[i] + c * (seen[j] @ matrix)  # (d_out,)
+                rows[i] = rows[i] + c * (features[j] @ matrix)  # (d_out,)
         z = torch.stack(rows)  # (n, d_out)
-        z = z + 0.5 * torch.tanh(z) if curved else z
-        z = length * torch.nn.functional.normalize(z, dim=-1) if length else z
-        return z * (x != 0).any(dim=-1, keepdim=True) if padded else z
+        # what else may happen to an output: a curve, a length of its own, zeros for padding
+        if curved:
+            z = z + 0.5 * torch.tanh(z)
+        if length:
+            z = length * torch.nn.functional.normalize(z, dim=-1)
+        if padded:
+            z = z * (x != 0).any(dim=-1, keepdim=True)
+        return z
 
     fn.numbers = [*coefficients.values(), *leaks.values(), *into.ravel().tolist()]
     return fn
@@ -542,7 +556,8 @@ class Mixing:
     """A linear layer: output i is the sum of matrix[i, j] times token j."""
 
     def __init__(self, matrix: np.ndarray):
-        self.matrix, self.numbers = matrix, matrix.ravel().tolist()
+        self.matrix = matrix
+        self.numbers = matrix.ravel().tolist()
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         import torch
@@ -584,8 +599,10 @@ def no_leak_or_pair(result: Any) -> Any:
         pair = []
     if len(pair) != 2 or any(part < 0 or part != int(part) for part in pair):
         plain = isinstance(result, (bool, int, float, str, dict, set, *PAIRS))
-        shown = repr(result) if plain else type(result).__name__
-        raise BadResult(f"the function returned {shown[:60]}; return None, or the pair (i, j) of two token numbers")
+        description = repr(result) if plain else type(result).__name__
+        raise BadResult(
+            f"the function returned {description[:60]}; return None, or the pair (i, j) of two token numbers"
+        )
     return pair
 
 
@@ -621,7 +638,8 @@ def convert_mask(rng: np.random.Generator) -> list[Rung]:
 
 def cross_attention(rng: np.random.Generator) -> list[Rung]:
     def arrays(n, m, d_model, d_memory, d_k, d_v, size=1.0):
-        x, memory = size * draw(rng, n, d_model), draw(rng, m, d_memory)
+        x = size * draw(rng, n, d_model)
+        memory = draw(rng, m, d_memory)
         return x, memory, draw(rng, d_model, d_k), draw(rng, d_memory, d_k), draw(rng, d_memory, d_v)
 
     def keep(*bits):

@@ -124,21 +124,22 @@ def gradient(function: Callable, x: Array, *rest: Any) -> dict[str, Any]:
     """Return the gradient with respect to x of a weighted sum of the result; the weights come last in `rest`."""
     import torch
 
-    x, wanted = torch.as_tensor(x).clone().requires_grad_(), torch.as_tensor(rest[-1])
-    back(function(x, *rest[:-1]), wanted)
+    x = torch.as_tensor(x).clone().requires_grad_()
+    factors = torch.as_tensor(rest[-1])
+    back(function(x, *rest[:-1]), factors)
     return {"gradient of x": gradient_of(x)}
 
 
-def back(result: Any, wanted: Array) -> None:
+def back(result: Any, factors: Array) -> None:
     """Backpropagate a weighted sum of the result, whatever its shape. Raises BadResult if it carries no gradient."""
     import torch
 
     result = torch.as_tensor(result)
     if not result.requires_grad:
         raise BadResult("the result carries no gradient back")
-    if result.dtype != wanted.dtype:
-        raise BadResult(f"the result is {result.dtype}, and what it is made of {wanted.dtype}: keep the dtype")
-    sizes = np.resize(wanted.numpy(), result.numel())  # repeated if there are too few weights
+    if result.dtype != factors.dtype:
+        raise BadResult(f"the result is {result.dtype}, and what it is made of {factors.dtype}: keep the dtype")
+    sizes = np.resize(factors.numpy(), result.numel())  # repeated if there are too few weights
     (result.flatten() * torch.as_tensor(sizes)).sum().backward()
 
 
@@ -172,7 +173,8 @@ def multi_head(rng: np.random.Generator) -> list[Rung]:
 
     causal, lengths = np.tri(5, dtype=bool), np.arange(4) < np.array([3, 1])[:, None, None, None]  # (2, 1, 1, 4)
     by_head = np.stack([draw_mask(rng, 4, 4) for _ in range(3)])  # (h, T, T)
-    one, other = draw_mask(rng, 4, 4), draw_mask(rng, 4, 4)
+    one = draw_mask(rng, 4, 4)
+    other = draw_mask(rng, 4, 4)
     every = np.stack([[draw_mask(rng, 3, 3) for _ in range(2)] for _ in range(2)])  # (B, h, T, T)
     return [
         rung("its parameters", (6, 2),
@@ -344,7 +346,8 @@ def called_again(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Arra
     """Return the outputs of one layer for one token of x, then for a batch of x and x reversed."""
     import torch
 
-    layer, x = filled_layer(kind, d_model, n_heads, W_qkv, W_o), torch.as_tensor(x)
+    layer = filled_layer(kind, d_model, n_heads, W_qkv, W_o)
+    x = torch.as_tensor(x)
     one = output_of(layer, x[:1, :1].clone())
     return {"output for one token": one, "output": output_of(layer, torch.cat([x, x.flip(1)]))}
 
@@ -355,7 +358,8 @@ def called_in_turn(
     """Return the outputs of one layer under each mask in turn, each time for another x of the same shape."""
     import torch
 
-    layer, x = filled_layer(kind, d_model, n_heads, W_qkv, W_o), torch.as_tensor(x)
+    layer = filled_layer(kind, d_model, n_heads, W_qkv, W_o)
+    x = torch.as_tensor(x)
     calls = enumerate(tensors(masks), start=1)
     return {f"output of call {call}": output_of(layer, (x / call).clone(), mask) for call, mask in calls}
 
@@ -373,13 +377,14 @@ def side_by_side(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Arra
 
 
 def layer_gradients(
-    kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, mask: Array, wanted: Array
+    kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Array, x: Array, mask: Array, factors: Array
 ) -> dict[str, Any]:
     """Return the gradients of a weighted sum of the outputs with respect to x and to both weights."""
     import torch
 
-    layer, x = filled_layer(kind, d_model, n_heads, W_qkv, W_o), torch.as_tensor(x).clone().requires_grad_()
-    back(output_of(layer, x, *tensors([mask])), torch.as_tensor(wanted))
+    layer = filled_layer(kind, d_model, n_heads, W_qkv, W_o)
+    x = torch.as_tensor(x).clone().requires_grad_()
+    back(output_of(layer, x, *tensors([mask])), torch.as_tensor(factors))
     leaves = {"x": x, "W_qkv": layer.W_qkv.weight, "W_o": layer.W_o.weight}
     return {f"gradient of {name}": gradient_of(leaf) for name, leaf in leaves.items()}
 
@@ -407,7 +412,8 @@ def filled_layer(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Arra
     layer = new_layer(kind, d_model, n_heads).to(torch.as_tensor(W_qkv).dtype)
     with torch.no_grad():
         for name, values in (("W_qkv", W_qkv), ("W_o", W_o)):
-            weight, values = getattr(layer, name).weight, torch.as_tensor(values)
+            weight = getattr(layer, name).weight
+            values = torch.as_tensor(values)
             if weight.shape != values.shape:
                 raise BadResult(f"{name}.weight is {tuple(weight.shape)}, expected {tuple(values.shape)}")
             weight.copy_(values)
@@ -435,7 +441,9 @@ def new_layer(kind: type, d_model: int, n_heads: int) -> Any:
 
 
 def count_parameters(rng: np.random.Generator) -> list[Rung]:
-    h_kv, group, d_head = int(rng.integers(2, 5)), int(rng.integers(2, 5)), int(rng.integers(5, 12))
+    h_kv = int(rng.integers(2, 5))
+    group = int(rng.integers(2, 5))
+    d_head = int(rng.integers(5, 12))
     odd = (h_kv * group * d_head, h_kv * group)
     return [
         Rung("one head of width 1", (1, 1),
@@ -605,12 +613,12 @@ def grouped_changes(function: Callable, q: Array, k: Array, v: Array, *masks: Ar
     return max(changes(function, *tensors([q, k, v, mask])) for mask in masks)
 
 
-def shared_gradients(function: Callable, q: Array, k: Array, v: Array, wanted: Array, *mask: Array) -> dict[str, Any]:
+def shared_gradients(function: Callable, q: Array, k: Array, v: Array, factors: Array, *mask: Array) -> dict[str, Any]:
     """Return the gradients of a weighted sum of the output with respect to q, k and v."""
     import torch
 
     leaves = {name: torch.as_tensor(a).clone().requires_grad_() for name, a in zip("qkv", (q, k, v), strict=True)}
-    back(function(*leaves.values(), *tensors(mask)), torch.as_tensor(wanted))
+    back(function(*leaves.values(), *tensors(mask)), torch.as_tensor(factors))
     return {f"gradient of {name}": gradient_of(leaf) for name, leaf in leaves.items()}
 
 
@@ -694,11 +702,13 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
     deep = [(2, int(rng.integers(0, 2))), (0, 1), (1, 0)]
     bad, good, poor = where(3, 2, 3)
     least, more, most = rng.permutation([[0, 1], [1, 0], [1, 1]]).tolist()
-    twins, alone = [(0, int(rng.integers(0, 4))), (1, int(rng.integers(0, 4)))], (1, 4)
+    twins = [(0, int(rng.integers(0, 4))), (1, int(rng.integers(0, 4)))]
+    alone = (1, 4)
     source, grumbler = rng.permutation(4)[:2].tolist()
     one, two, harmful, lonely = rng.permutation(4).tolist()
     sure, rare, common = where(2, 4, 3)
-    square, flat = (0, 2), (2, 1)
+    square = (0, 2)
+    flat = (2, 1)
     loud, counter, quiet = where(2, 3, 3)
     ends, often = where(2, 3, 2)
     left, right, third = where(3, 2, 3)
@@ -861,10 +871,10 @@ def table_model(votes: np.ndarray, backup: tuple, reads: tuple | None) -> Any:
             if reads:
                 source, readers = reads
                 on[1, list(readers)] = on[1, list(readers)] * on[0, source]
-            given = self.votes[:, :, tokens] * on[:, :, None, None, None]  # (n_layers, n_heads, B, T, WORDS)
-            logits = given.sum(dim=(0, 1))
+            votes_on = self.votes[:, :, tokens] * on[:, :, None, None, None]  # (n_layers, n_heads, B, T, WORDS)
+            logits = votes_on.sum(dim=(0, 1))
             if backup:
-                first, second = (given[place] for place in backup)
+                first, second = (votes_on[place] for place in backup)
                 logits = logits - torch.minimum(first, second)
             return logits
 
@@ -896,19 +906,20 @@ def left_behind(
     import torch
 
     tokens = torch.as_tensor(tokens)
-    found = 0.0
+    worst = 0.0
     for training in (True, False):
-        model, given = table_model(votes, backup, reads).train(training), tokens.clone()
+        model = table_model(votes, backup, reads).train(training)
+        argument = tokens.clone()
         before = None if training else torch.ones_like(model.votes)  # of an earlier backward pass
         model.votes.grad = before
-        chosen = pair(function(model, given), votes.shape[:2])
+        chosen = pair(function(model, argument), votes.shape[:2])
         modes = {part.training for part in model.modules()}
         hooks = any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
-        same = torch.equal(model.votes, torch.as_tensor(votes)) and torch.equal(given, tokens)
+        same = torch.equal(model.votes, torch.as_tensor(votes)) and torch.equal(argument, tokens)
         same = same and model.votes.requires_grad and (model.votes.grad is None) == (before is None)
         same = same and (before is None or torch.equal(model.votes.grad, torch.ones_like(before)))
-        found = max(found, float(not same or modes != {training} or hooks))
-    return {"measure": found} | dict(zip(("layer", "head"), chosen, strict=True))
+        worst = max(worst, float(not same or modes != {training} or hooks))
+    return {"measure": worst} | dict(zip(("layer", "head"), chosen, strict=True))
 
 
 def pair(result: Any, sizes: Sequence[int]) -> list[float]:
@@ -921,10 +932,10 @@ def pair(result: Any, sizes: Sequence[int]) -> list[float]:
         if getattr(result, "shape", None) == ():
             result = result.item()
         plain = isinstance(result, (bool, int, float, str, tuple, list, dict, set, type(None)))
-        shown = repr(result) if plain else type(result).__name__
+        description = repr(result) if plain else type(result).__name__
         n_layers, n_heads = sizes
         raise BadResult(
-            f"the function returned {shown[:60]}; return the pair (layer, head), two whole numbers. "
+            f"the function returned {description[:60]}; return the pair (layer, head), two whole numbers. "
             f"(argmax counts all {n_layers} · {n_heads} heads in one row: divmod by the number of heads gives the pair)"
         )
     return numbers

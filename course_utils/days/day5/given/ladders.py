@@ -115,17 +115,18 @@ def one_step(function: Callable, q_t: Array, k_t: Array, v_t: Array, keys: Array
 
 def decode(function: Callable, q: Array, k: Array, v: Array) -> dict[str, Any]:
     outputs, cache = steps(function, *map(tensor, (q, k, v)))
-    for name, given in (
+    for name, value in (
         ("the output is", outputs[0]),
         ("the keys in the cache are", cache[0]),
         ("the values in the cache are", cache[1]),
     ):
-        check_dtype(name, given, q.dtype)
+        check_dtype(name, value, q.dtype)
     return {"outputs": side_by_side(outputs), "keys": cache[0], "values": cache[1]}
 
 
 def in_turns(function: Callable, *texts: np.ndarray) -> dict[str, Any]:
-    caches, outputs = [None, None], [[], []]
+    caches = [None, None]
+    outputs = [[], []]
     texts = [list(map(tensor, text)) for text in (texts[:3], texts[3:])]
     for t in range(texts[0][0].shape[-2]):
         for i, text in enumerate(texts):
@@ -161,7 +162,7 @@ def step_of(result: Any) -> tuple:
     """Return the output and the cache of a step. Raises BadResult unless they are (output, (k, v))."""
     output, cache = output_and_cache(result)
     if not isinstance(cache, (tuple, list)) or len(cache) != 2:
-        raise BadResult(f"the cache that came back is {said(cache)}; it should be the pair (k, v)")
+        raise BadResult(f"the cache that came back is {describe_kind(cache)}; it should be the pair (k, v)")
     return output, cache
 
 
@@ -170,7 +171,7 @@ def output_and_cache(result: Any) -> Sequence:
     if result is None:
         raise BadResult(NOTHING)
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise BadResult(f"the function returned {said(result)}; it should return (output, cache)")
+        raise BadResult(f"the function returned {describe_kind(result)}; it should return (output, cache)")
     return result
 
 
@@ -198,12 +199,14 @@ def array_of(value: Any) -> np.ndarray:
 
 def check_dtype(name: str, value: Any, dtype: Any) -> None:
     """Raise BadResult, which names the dtype of the value, unless it is the given one."""
-    kind, wanted = (str(each).removeprefix("torch.") for each in (getattr(value, "dtype", said(value)), dtype))
-    if kind != wanted:
-        raise BadResult(f"{name} {kind}, and the inputs are {wanted}")
+    kind, expected = (
+        str(each).removeprefix("torch.") for each in (getattr(value, "dtype", describe_kind(value)), dtype)
+    )
+    if kind != expected:
+        raise BadResult(f"{name} {kind}, and the inputs are {expected}")
 
 
-def said(value: Any) -> str:
+def describe_kind(value: Any) -> str:
     """Describe in words what kind of thing a value is."""
     if hasattr(value, "shape"):
         return f"a {type(value).__name__} of shape {tuple(value.shape)}"
@@ -226,16 +229,21 @@ class TinyModel:
 
     def __init__(self, seed=0, vocabulary=23, d_model=16, zero_after=()):
         rng = np.random.default_rng(seed)
-        self.vocabulary, self.passed, self._zero_after = vocabulary, 0, list(zero_after)
-        self._embedding, self._unembedding = draw(rng, vocabulary, d_model), draw(rng, d_model, vocabulary)
+        self.vocabulary = vocabulary
+        self.passed = 0
+        self._zero_after = list(zero_after)
+        self._embedding = draw(rng, vocabulary, d_model)
+        self._unembedding = draw(rng, d_model, vocabulary)
         self._layers = [[draw(rng, d_model, d_model) / d_model**0.5 for _ in "qkvo"] for _ in range(2)]
 
     def __call__(self, tokens, positions, cache=None):
         import torch
 
-        tokens, positions = torch.as_tensor(tokens), torch.as_tensor(positions)
+        tokens = torch.as_tensor(tokens)
+        positions = torch.as_tensor(positions)
         self._check(tokens, positions)
-        t, d_model = tokens.shape[1], self._embedding.shape[1]
+        t = tokens.shape[1]
+        d_model = self._embedding.shape[1]
         self.passed += t
         if _counts is not None:
             _counts.update(positions.tolist() * len(tokens))
@@ -333,7 +341,8 @@ _counts: Counter | None = None
 def counted_places() -> Iterator:
     """Count how often each position of a text goes through any TinyModel, copies included."""
     global _counts
-    before, _counts = _counts, Counter()
+    before = _counts
+    _counts = Counter()
     try:
         yield _counts
     finally:
@@ -344,7 +353,8 @@ def generated(
     function: Callable, seed: int, prompt: np.ndarray, n_new: int, zero_after: Sequence[int] = ()
 ) -> dict[str, Any]:
     """Return the generated tokens, and how often each position of the text went through the model."""
-    (B, T), model = prompt.shape, TinyModel(seed, zero_after=zero_after)
+    (B, T) = prompt.shape
+    model = TinyModel(seed, zero_after=zero_after)
     with counted_places() as passes:
         tokens = tokens_of(function(model, tensor(prompt), n_new))
     counted = [passes[place] / B for place in range(T + n_new)]
@@ -421,14 +431,16 @@ def by_keyword(function: Callable, *sizes: Any) -> dict[str, Any]:
 
 def to_the_last_byte(function: Callable, *sizes: Any) -> dict[str, Any]:
     """Return the bytes, and their last digits, which eight significant digits would not show."""
-    given = function(*sizes)
-    if given is None:
+    n_bytes = function(*sizes)
+    if n_bytes is None:
         raise BadResult(NOTHING)
-    return {"bytes": given, "last four digits": float(given) % 10_000}
+    return {"bytes": n_bytes, "last four digits": float(n_bytes) % 10_000}
 
 
 def longest_context(rng: np.random.Generator) -> list[Rung]:
-    heads, d_head, tokens = int(rng.integers(2, 9)), int(rng.integers(30, 200)), int(rng.integers(1000, 90000))
+    heads = int(rng.integers(2, 9))
+    d_head = int(rng.integers(30, 200))
+    tokens = int(rng.integers(1000, 90000))
     tokens += tokens % 7 == 0  # the number of tokens must not divide evenly by a batch of 7
     a_token = 2 * 3 * heads * d_head * 2  # bytes per token, for three layers
     return [
@@ -475,7 +487,7 @@ def whole_tokens(function: Callable, *args: Any) -> dict[str, Any]:
         raise BadResult(NOTHING)
     if isinstance(tokens, bool) or not isinstance(tokens, (int, np.integer)):
         plain = isinstance(tokens, (int, float, str))
-        text = f"{f'{tokens!r}'[:40]}, a {type(tokens).__name__}" if plain else said(tokens)
+        text = f"{f'{tokens!r}'[:40]}, a {type(tokens).__name__}" if plain else describe_kind(tokens)
         raise BadResult(f"the function returned {text}; return a whole number, an int")
     tokens = int(tokens)
     return {"tokens": float(tokens), "last four digits": float(abs(tokens) % 10_000)}
@@ -561,11 +573,11 @@ def absorbed_step(rng: np.random.Generator) -> list[Rung]:
 
 
 def over_latents(function: Callable, *arrays: Array) -> dict[str, Any]:
-    given = list(map(tensor, arrays))
-    output = function(*given)
+    inputs = list(map(tensor, arrays))
+    output = function(*inputs)
     if output is None:
         raise BadResult(NOTHING)
-    check_dtype("the output is", output, given[0].dtype)
+    check_dtype("the output is", output, inputs[0].dtype)
     return {"output": output}
 
 
@@ -575,8 +587,8 @@ def latents_changed(function: Callable, *arrays: Array) -> float:
 
 def products_elsewhere(function: Callable, *arrays: Array) -> dict[str, Any]:
     """Return 1.0 if PyTorch runs clearly fewer multiply-adds than absorbed decoding takes, else 0.0; and the output."""
-    seen = watch(function, *arrays)
-    return {"measure": float(seen.work < 0.9 * least_work(*arrays)), "output": seen.result}
+    observed = watch(function, *arrays)
+    return {"measure": float(observed.work < 0.9 * least_work(*arrays)), "output": observed.result}
 
 
 def makes_keys(function: Callable, *arrays: Array) -> dict[str, Any]:
@@ -584,8 +596,8 @@ def makes_keys(function: Callable, *arrays: Array) -> dict[str, Any]:
 
     Products of single elements count twice, for the product and the sum. The keys alone take four times as many.
     """
-    seen = watch(function, *arrays)
-    return {"measure": float(seen.work > 2.6 * least_work(*arrays)), "output": seen.result}
+    observed = watch(function, *arrays)
+    return {"measure": float(observed.work > 2.6 * least_work(*arrays)), "output": observed.result}
 
 
 def least_work(q: Array, c: Array, W_UK: Array, W_UV: Array) -> int:
@@ -625,7 +637,7 @@ def ring_cache(rng: np.random.Generator) -> list[Rung]:
         Rung("60 tokens", (7, *tokens(60), [13, 14, 15, 60]), "The last seven tokens, oldest first.", ring_views),
         Rung("view called twice", (3, *tokens(5), 4),
             "A view only looks: asked twice it gives the same, and the next append goes on as if nobody had asked.",
-            asked_twice),
+            view_twice),
         Rung("two rings at once", (3, 2, *tokens(5)),
             "Two rings are filled in turns and must not share anything. What belongs to a "
             "ring is made in __init__, as self.name.",
@@ -633,7 +645,7 @@ def ring_cache(rng: np.random.Generator) -> list[Rung]:
         Rung("a view kept while tokens are appended", (3, *tokens(7), list(range(1, 8))),
             "A view that was handed out stays as it was, whatever is appended later. It must be no part of the "
             "storage, neither a slice nor the list itself: clone it, or stack it anew.",
-            kept_views),
+            store_views),
         Rung("keys of one number, a window of 20", (20, *tokens(50, 1, 4), [19, 21, 50]),
             "The widths of keys and values are whatever comes, and the window any number from 1.",
             ring_views),
@@ -659,7 +671,8 @@ TOO_MUCH = "At some time in a text of 80 tokens, with a window of 4, more than t
 
 
 def ring_views(cls: Callable, window: int, keys: Array, values: Array, looks: Sequence[int]) -> dict[str, Any]:
-    ring, views = cls(window), {}
+    ring = cls(window)
+    views = {}
     for n, (k, v) in enumerate(zip(keys, values, strict=True), start=1):
         ring.append(tensor(k), tensor(v))
         if n in looks:
@@ -680,16 +693,17 @@ def in_float32(result: Any, method: str) -> dict[str, Any]:
     Raises:
         BadResult: for lists.
     """
-    read = dict(zip(("keys", "values"), pair_of(result, method), strict=True))
-    for name, part in zip(read, result, strict=True):
+    parts = dict(zip(("keys", "values"), pair_of(result, method), strict=True))
+    for name, part in zip(parts, result, strict=True):
         if not hasattr(part, "dtype"):
-            raise BadResult(f"{method} returned the {name} as {said(part)}; return a tensor")
+            raise BadResult(f"{method} returned the {name} as {describe_kind(part)}; return a tensor")
     kinds = {str(part.dtype).removeprefix("torch.") for part in result}
-    return read | {"measure": float(kinds != {"float32"})}
+    return parts | {"measure": float(kinds != {"float32"})}
 
 
-def asked_twice(cls: Callable, window: int, keys: Array, values: Array, first: int) -> dict[str, Any]:
-    ring, views = cls(window), {}
+def view_twice(cls: Callable, window: int, keys: Array, values: Array, first: int) -> dict[str, Any]:
+    ring = cls(window)
+    views = {}
     for n, (k, v) in enumerate(zip(keys, values, strict=True), start=1):
         ring.append(tensor(k), tensor(v))
         if n == first:
@@ -700,7 +714,8 @@ def asked_twice(cls: Callable, window: int, keys: Array, values: Array, first: i
 
 
 def two_rings(cls: Callable, one: int, other: int, keys: Array, values: Array) -> dict[str, Any]:
-    rings, views = (cls(one), cls(other)), {}
+    rings = (cls(one), cls(other))
+    views = {}
     for i, (k, v) in enumerate(zip(keys, values, strict=True)):
         rings[i % 2].append(tensor(k), tensor(v))
     for i, ring in enumerate(rings):
@@ -708,28 +723,31 @@ def two_rings(cls: Callable, one: int, other: int, keys: Array, values: Array) -
     return views
 
 
-def kept_views(cls: Callable, window: int, keys: Array, values: Array, looks: Sequence[int]) -> dict[str, Any]:
-    ring, kept = cls(window), {}
+def store_views(cls: Callable, window: int, keys: Array, values: Array, looks: Sequence[int]) -> dict[str, Any]:
+    ring = cls(window)
+    stored = {}
     for n, (k, v) in enumerate(zip(keys, values, strict=True), start=1):
         ring.append(tensor(k), tensor(v))
         if n in looks:
-            kept[n] = ring.view()
+            stored[n] = ring.view()
     views = {}
-    for n, view in kept.items():
+    for n, view in stored.items():
         views[f"keys after {count(n)}"], views[f"values after {count(n)}"] = pair_of(view, "view")
     return views
 
 
 def ring_grows(cls: Callable, window: int, keys: Array, values: Array, looked_at: int) -> dict[str, Any]:
     """Return 1.0 if the ring ever keeps more than three windows of numbers, inside or elsewhere; and the last view."""
-    ring, given, most = cls(window), [], 0
+    ring = cls(window)
+    references = []
+    most = 0
     for k, v in map(lambda *pair: tuple(map(tensor, pair)), keys, values):
-        given += [weakref.ref(k), weakref.ref(v)]
+        references += [weakref.ref(k), weakref.ref(v)]
         ring.append(k, v)
         if looked_at:
             ring.view()
         most = max(most, numbers_held(ring))
-    grows = most > 3 * window * (keys.shape[1] + values.shape[1]) or alive(given) > 6 * window
+    grows = most > 3 * window * (keys.shape[1] + values.shape[1]) or alive(references) > 6 * window
     views = dict(zip(("keys at the end", "values at the end"), pair_of(ring.view(), "view"), strict=True))
     return views | {"measure": float(grows)}
 
@@ -743,20 +761,21 @@ def alive(references: Sequence[Callable]) -> int:
 
 def ring_changes(cls: Callable, window: int, keys: Array, values: Array) -> float:
     """Return 1.0 if append or view writes into the arguments of append, else 0.0."""
-    ring, given = cls(window), [(tensor(k), tensor(v)) for k, v in zip(keys, values, strict=True)]
-    for k, v in given:
+    ring = cls(window)
+    inputs = [(tensor(k), tensor(v)) for k, v in zip(keys, values, strict=True)]
+    for k, v in inputs:
         ring.append(k, v)
         ring.view()
-    return written_into(given, keys, values)
+    return written_into(inputs, keys, values)
 
 
-def written_into(given: Sequence, keys: Array, values: Array) -> float:
+def written_into(inputs: Sequence, keys: Array, values: Array) -> float:
     """Return 1.0 if the tensors given for the tokens have changed, else 0.0."""
-    return float(not all(unchanged(k, keys[i]) and unchanged(v, values[i]) for i, (k, v) in enumerate(given)))
+    return float(not all(unchanged(k, keys[i]) and unchanged(v, values[i]) for i, (k, v) in enumerate(inputs)))
 
 
-def unchanged(given: torch.Tensor, before: Array) -> bool:
-    return np.array_equal(given.detach().numpy(), before)
+def unchanged(tensor_now: torch.Tensor, before: Array) -> bool:
+    return np.array_equal(tensor_now.detach().numpy(), before)
 
 
 def count(n: int) -> str:
@@ -768,7 +787,7 @@ def pair_of(result: Any, method: str) -> list[np.ndarray]:
     if result is None:
         raise BadResult(f"{method} returned None: is a return missing?")
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise BadResult(f"{method} returned {said(result)}; it should return (k, v)")
+        raise BadResult(f"{method} returned {describe_kind(result)}; it should return (k, v)")
     return [array_of(part) for part in result]
 
 
@@ -781,13 +800,16 @@ def numbers_held(thing: Any) -> int:
     A slice of a tensor counts with its whole storage; an object that two attributes share counts once. Bytes count as
     float32. Objects that belong to a class or a module do not count.
     """
-    loose, stored, seen, waiting = 0, {}, {}, [thing]
+    loose = 0
+    stored = {}
+    visited = {}
+    waiting = [thing]
     while waiting:
         each = waiting.pop()
         if isinstance(each, (float, np.floating)):
             loose += 1
-        elif id(each) not in seen and not isinstance(each, SHARED):
-            seen[id(each)] = each  # kept alive, so that its id stays unique
+        elif id(each) not in visited and not isinstance(each, SHARED):
+            visited[id(each)] = each  # kept alive, so that its id stays unique
             stored |= stored_in(each)
             waiting += hanging_on(each)
     return loose + sum(stored.values())
@@ -883,7 +905,7 @@ def paged_cache(rng: np.random.Generator) -> list[Rung]:
         rung("what gather returned stays as it was", 2, 2, "a a a",
             "Keys and values that were handed out stay as they were, whatever is appended or freed later. They must "
             "not be slices of the storage: clone them.",
-            kept_gathered),
+            store_gathered),
         rung("all room is reserved at the start", 4, 2, "a b a a -a b b b",
             "The numbers that the object holds are counted after __init__, when it is full, and after a "
             "free. They should be those of n_blocks · block_size keys and as many values, at all times; a "
@@ -906,11 +928,11 @@ def in_words(script: str) -> str:
     """Return a script of calls in words: "a a -a" is "append a, a; free a"."""
     calls = []
     for op in script.split():
-        said_so = {"?": "gather", "-": "free"}.get(op[0], "append")
-        if calls and calls[-1].startswith(said_so):
+        verb = {"?": "gather", "-": "free"}.get(op[0], "append")
+        if calls and calls[-1].startswith(verb):
             calls[-1] += f", {op[-1]}"
         else:
-            calls.append(f"{said_so} {op[-1]}")
+            calls.append(f"{verb} {op[-1]}")
     return "; ".join(calls)
 
 
@@ -920,7 +942,8 @@ def vectors(rng: np.random.Generator, n: int, d: int = 3) -> tuple[np.ndarray, n
 
 def busy(rng: np.random.Generator, n: int = 40, between: int = 6) -> str:
     """Draw a script of n appends to five sequences; now and then one is freed, and gathered after that."""
-    names, script = "abcde", []
+    names = "abcde"
+    script = []
     for i in range(n):
         script.append(names[int(rng.integers(5))])
         if i % between == between - 1:
@@ -934,9 +957,13 @@ def paged(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Arra
 
     "a" appends the next token to sequence a, "?a" gathers it, "-a" frees it. An unknown sequence raises KeyError.
     """
-    cache, refused, results, tokens = cls(n_blocks, block_size, keys.shape[1]), [], {}, pairs(keys, values)
+    cache = cls(n_blocks, block_size, keys.shape[1])
+    refused = []
+    results = {}
+    tokens = pairs(keys, values)
     for i, op in enumerate(script.split(), start=1):
-        name, place = op[-1], f"{op[-1]} at call {i}"
+        name = op[-1]
+        place = f"{op[-1]} at call {i}"
         if op == name:
             refused.append(is_refused(cache, name, *next(tokens)))
         elif op[0] == "?":
@@ -961,7 +988,9 @@ def paged_names(
 
 
 def two_paged(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> dict[str, Any]:
-    caches, tokens, results = [cls(n_blocks, block_size, keys.shape[1]) for _ in range(2)], pairs(keys, values), {}
+    caches = [cls(n_blocks, block_size, keys.shape[1]) for _ in range(2)]
+    tokens = pairs(keys, values)
+    results = {}
     refused = [is_refused(cache, name, *next(tokens)) for name in script.split() for cache in caches]
     for i, cache in enumerate(caches):
         for name in dict.fromkeys(script.split()):
@@ -969,29 +998,35 @@ def two_paged(cls: Callable, n_blocks: int, block_size: int, script: str, keys: 
     return {"MemoryError at append": refused, **results}
 
 
-def kept_gathered(
+def store_gathered(
     cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array
 ) -> dict[str, Any]:
-    cache, kept, tokens = cls(n_blocks, block_size, keys.shape[1]), {}, pairs(keys, values)
-    names, refused = script.split(), []
+    cache = cls(n_blocks, block_size, keys.shape[1])
+    stored = {}
+    tokens = pairs(keys, values)
+    names = script.split()
+    refused = []
     for n, name in enumerate(names, start=1):
         refused.append(is_refused(cache, name, *next(tokens)))
-        kept[n] = cache.gather(name) if not refused[-1] else None
+        stored[n] = cache.gather(name) if not refused[-1] else None
     results = {"KeyError from free of a": is_unknown(lambda: cache.free("a"))}
     for _ in range(n_blocks * block_size - names.count("b")):
         refused.append(is_refused(cache, "b", *next(tokens)))
-    for n, seen in kept.items():
-        if seen is not None:
+    for n, pair in stored.items():
+        if pair is not None:
             results |= {
                 f"{part} gathered after {count(n)}": x
-                for part, x in zip(("keys", "values"), pair_of(seen, "gather"), strict=True)
+                for part, x in zip(("keys", "values"), pair_of(pair, "gather"), strict=True)
             }
     return {"MemoryError at append": refused, **results}
 
 
 def reserved(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> dict[str, Any]:
     d = keys.shape[1]
-    cache, tokens, refused, room = cls(n_blocks, block_size, d), pairs(keys, values), [], 2 * n_blocks * block_size * d
+    cache = cls(n_blocks, block_size, d)
+    tokens = pairs(keys, values)
+    refused = []
+    room = 2 * n_blocks * block_size * d
     start = numbers_held(cache)
 
     def held():
@@ -1016,21 +1051,23 @@ def reserved(cls: Callable, n_blocks: int, block_size: int, script: str, keys: A
 def paged_types(
     cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array
 ) -> dict[str, Any]:
-    cache, tokens = cls(n_blocks, block_size, keys.shape[1]), pairs(keys, values)
+    cache = cls(n_blocks, block_size, keys.shape[1])
+    tokens = pairs(keys, values)
     refused = [is_refused(cache, name, *next(tokens)) for name in script.split()]
     return {"MemoryError at append": refused, **in_float32(cache.gather("a"), "gather")}
 
 
 def paged_changes(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> float:
     """Return 1.0 if append or gather writes into the arguments of append, else 0.0."""
-    cache, names = cls(n_blocks, block_size, keys.shape[1]), script.split()
+    cache = cls(n_blocks, block_size, keys.shape[1])
+    names = script.split()
     keys, values = keys[: len(names)], values[: len(names)]
-    given = [(tensor(k), tensor(v)) for k, v in zip(keys, values, strict=True)]
-    for name, (k, v) in zip(names, given, strict=True):
+    inputs = [(tensor(k), tensor(v)) for k, v in zip(keys, values, strict=True)]
+    for name, (k, v) in zip(names, inputs, strict=True):
         with suppress(MemoryError, KeyError):
             cache.append(name, k, v)
             cache.gather(name)
-    return written_into(given, keys, values)
+    return written_into(inputs, keys, values)
 
 
 def pairs(keys: Array, values: Array) -> Iterator:
@@ -1039,9 +1076,9 @@ def pairs(keys: Array, values: Array) -> Iterator:
 
 def gathered(cache: Any, name: str, place: str) -> dict[str, Any]:
     """Return the keys and values that gather gives, or no rows if it raised KeyError, and whether it did."""
-    found = []
-    unknown = is_unknown(lambda: found.append(cache.gather(name)))
-    keys, values = (np.zeros((0, 0)),) * 2 if unknown else pair_of(found[0], "gather")
+    results = []
+    unknown = is_unknown(lambda: results.append(cache.gather(name)))
+    keys, values = (np.zeros((0, 0)),) * 2 if unknown else pair_of(results[0], "gather")
     return {f"KeyError from gather of {place}": unknown, f"keys of {place}": keys, f"values of {place}": values}
 
 
@@ -1117,7 +1154,8 @@ def in_chunks(function: Callable, q: Array, k: Array, v: Array, sizes: Sequence[
 def forked_chunks(function: Callable, *arrays: np.ndarray) -> dict[str, Any]:
     start, *texts = (list(map(tensor, arrays[i : i + 3])) for i in (0, 3, 6))
     _, cache = chunks(function, *start, [3])
-    caches, outputs = [cache, cache], [[], []]
+    caches = [cache, cache]
+    outputs = [[], []]
     for t in range(texts[0][0].shape[-2]):
         for i, text in enumerate(texts):
             (output,), caches[i] = chunks(function, *(x[..., t : t + 1, :] for x in text), [1], caches[i])
@@ -1127,11 +1165,12 @@ def forked_chunks(function: Callable, *arrays: np.ndarray) -> dict[str, Any]:
 
 def chunk_changes(function: Callable, *arrays: np.ndarray) -> float:
     """Return 1.0 if the function writes into q, k or v, else 0.0."""
-    cache, changed = None, False
+    cache = None
+    changed = False
     for chunk in (slice(0, 3), slice(3, 5)):
-        given = [tensor(x[..., chunk, :]) for x in arrays]
-        _, cache = output_and_cache(function(*given, cache))
-        changed |= not all(unchanged(new, x[..., chunk, :]) for new, x in zip(given, arrays, strict=True))
+        inputs = [tensor(x[..., chunk, :]) for x in arrays]
+        _, cache = output_and_cache(function(*inputs, cache))
+        changed |= not all(unchanged(new, x[..., chunk, :]) for new, x in zip(inputs, arrays, strict=True))
     return float(changed)
 
 
@@ -1139,7 +1178,8 @@ def chunks(
     function: Callable, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sizes: Sequence[int], cache: Any = None
 ) -> tuple[list, Any]:
     """Run q, k and v through in chunks of the given sizes; return the list of outputs and the last cache."""
-    outputs, start = [], 0
+    outputs = []
+    start = 0
     for size in sizes:
         output, cache = output_and_cache(function(*(x[..., start : start + size, :].clone() for x in (q, k, v)), cache))
         outputs.append(output)
@@ -1188,10 +1228,11 @@ def looks(draft: Draft) -> list[int]:
 
 def cut_into_chunks(draft: Draft) -> list[int]:
     """Draw the sizes of chunks that make up the text."""
-    left, sizes = draft.size("T"), []
-    while left:
-        sizes.append(draft.whole(1, left))
-        left -= sizes[-1]
+    remaining = draft.size("T")
+    sizes = []
+    while remaining:
+        sizes.append(draft.whole(1, remaining))
+        remaining -= sizes[-1]
     return sizes
 
 
@@ -1329,14 +1370,14 @@ SMALL_RINGS = (
     ),
     Small(
         (*RING, looks),
-        measures=(kept_views,),
+        measures=(store_views,),
         tensors=True,
         names=("window", "keys", "values", "looks"),
         code="ring, kept = {f}(window), []\n" + FILL + "    if t in looks:\n        kept.append(ring.view())\nkept",
     ),
     Small(
         (*RING, "=T"),
-        measures=(asked_twice,),
+        measures=(view_twice,),
         tensors=True,
         names=("window", "keys", "values", "first"),
         code="ring = {f}(window)\n" + FILL + "    if t == first:\n        print(ring.view(), ring.view())\nring.view()",
@@ -1353,7 +1394,7 @@ ROWS = Drawn("rows d", a_row_a_call)
 SMALL_PAGES = (
     Small(
         (room, room, calls, ROWS, ROWS),
-        measures=(paged, two_paged, kept_gathered, reserved, paged_types, paged_changes),
+        measures=(paged, two_paged, store_gathered, reserved, paged_types, paged_changes),
         code=script_as_code,
     ),
 )

@@ -47,8 +47,8 @@ def writes(function: Callable, *args: Any) -> float:
 
 def of_one_dtype(result: dict[str, Any], example: Array) -> dict[str, Any]:
     """Return the parts of a result, and as "measure" 1.0 if any has another dtype than the example, else 0.0."""
-    wanted = str(example.dtype).removeprefix("torch.")
-    others = (str(getattr(x, "dtype", wanted)).removeprefix("torch.") != wanted for x in result.values())
+    expected = str(example.dtype).removeprefix("torch.")
+    others = (str(getattr(x, "dtype", expected)).removeprefix("torch.") != expected for x in result.values())
     return {"measure": float(any(others))} | result
 
 
@@ -131,13 +131,13 @@ def numbers_kept(function: Callable, numbers: Sequence[float]) -> dict[str, Any]
     Because other threads allocate memory too, the function must appear to keep numbers in three runs.
     """
     for _ in range(3):
-        stream, result = _read(function, numbers)
+        stream, result = _watch_reading(function, numbers)
         if not stream.kept:
             break
     return {"measure": float(stream.kept)} | named(result, ("m", "l"))
 
 
-def _read(function: Callable, numbers: Sequence[float]) -> tuple:
+def _watch_reading(function: Callable, numbers: Sequence[float]) -> tuple:
     with StepCounter(_offsets) as steps:
         stream = WatchedStream(numbers, steps)
         result = function(stream)
@@ -161,10 +161,13 @@ class WatchedStream:
     """
 
     def __init__(self, numbers, steps):
-        self.numbers, self.count = iter(numbers), len(numbers)
+        self.numbers = iter(numbers)
+        self.count = len(numbers)
         self.steps, self.steps_are_counted = steps, steps.available  # asked once, because asking takes steps
         self.read = self.steps_before = self.in_a_row = 0
-        self.kept, self.blocks, self.held = False, None, None
+        self.kept = False
+        self.blocks = None
+        self.held = None
 
     def __iter__(self):
         return self
@@ -174,9 +177,11 @@ class WatchedStream:
         self.in_a_row = self.in_a_row + 1 if self.steps.count == self.steps_before else 0
         self.steps_before = self.steps.count
         if self.read == 100 or self.read == self.count:
-            blocks, held = sys.getallocatedblocks(), self._held()
+            blocks = sys.getallocatedblocks()
+            held = self._held()
             if self.blocks is None:
-                self.blocks, self.held = blocks, held
+                self.blocks = blocks
+                self.held = held
             many = self.count - 100
             self.kept = self.kept or blocks - self.blocks > 0.9 * many or held - self.held > 4 * many
         in_c = self.steps_are_counted and self.in_a_row > FEW
@@ -189,7 +194,7 @@ class WatchedStream:
 
     def _variables(self):
         frame = sys._getframe(2)
-        while frame and frame.f_code is not _read.__code__:
+        while frame and frame.f_code is not _watch_reading.__code__:
             if frame.f_code.co_filename != __file__:
                 yield from (value for value in frame.f_locals.values() if value is not self)
             frame = frame.f_back
@@ -228,7 +233,8 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
         gathered([[1.0, 0.5], [2.0, 1.0], [2.5, 0.0]], draw(rng, 2, 4)),
     )
     nobody = of_keys(0, n=2, d_v=3)
-    here, there = of_keys(3, n=2, d_v=3), of_keys(2, n=2, d_v=3)
+    here = of_keys(3, n=2, d_v=3)
+    there = of_keys(2, n=2, d_v=3)
     holes = draw(rng, 4, 3), draw(rng, 4, 2)
     holes[0][[0, 3]] = holes[1][[1, 3]] = -INFINITY  # query 0 has keys in b only, 1 in a only, 3 nowhere
     heads = (
@@ -390,13 +396,13 @@ def tiled_attention(rng: np.random.Generator) -> list[Rung]:
     single = tuple(array.astype(np.float32) for array in arrays(5, 7, 4, 3))
     two_rounds = [*draw(rng, 3).tolist()] * 2
     opposite = draw(rng, 6, 3) + np.repeat([1e4, -1e4], 3)[:, None]  # the second round cancels the first
-    plain, lower, wide = arrays(48, 60, 2, 2), arrays(48, 48, 2, 2), arrays(48, 48, 64, 64)
-    open_door, thin, few, long = (
-        arrays(48, 60, 16, 16),
-        arrays(48, 72, 1, 1),
-        arrays(4, 60, 2, 2),
-        arrays(16, 300, 1, 1),
-    )
+    plain = arrays(48, 60, 2, 2)
+    lower = arrays(48, 48, 2, 2)
+    wide = arrays(48, 48, 64, 64)
+    open_door = arrays(48, 60, 16, 16)
+    thin = arrays(48, 72, 1, 1)
+    few = arrays(4, 60, 2, 2)
+    long = arrays(16, 300, 1, 1)
     return [
         Rung("one query, one key", (*arrays(1, 1, 2, 3), 4, 4),
             "With one key its weight is 1, so o is its value, and lse is the score itself: q · k / √d_k."),
@@ -506,43 +512,44 @@ def tiled_in_dtype(function: Callable, q: Array, *args: Any) -> dict[str, Any]:
 
 def leaves_pytorch(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) -> dict[str, Any]:
     """Return 1.0 if scores are computed outside PyTorch, where they cannot be watched, else 0.0."""
-    seen, causal = watch_both(function, q, k, v, *blocks)
+    plain, causal = watch_both(function, q, k, v, *blocks)
     n, m, d_k, d_v = len(q), len(k), q.shape[1], v.shape[1]
-    outside = max(seen.taken_out, causal.taken_out) >= n * m / 2 or seen.work < 0.9 * n * m * (d_k + d_v)
-    return seen.says(outside, causal=causal)
+    outside = max(plain.taken_out, causal.taken_out) >= n * m / 2 or plain.work < 0.9 * n * m * (d_k + d_v)
+    return plain.report(outside, causal=causal)
 
 
 def makes_all_scores(function: Callable, q: Array, k: Array, v: Array, *options: Any) -> dict[str, Any]:
     """Return 1.0 if some tensor has as many elements as there are scores, else 0.0."""
-    seen = watch(function, q, k, v, *options)
-    return seen.says(seen.largest >= len(q) * len(k))
+    observed = watch(function, q, k, v, *options)
+    return observed.report(observed.largest >= len(q) * len(k))
 
 
 def makes_stripes(function: Callable, q: Array, k: Array, v: Array, block_q: int, block_k: int) -> dict[str, Any]:
     """Return 1.0 if some tensor has as many elements as a row or a column of tiles, else 0.0."""
-    seen, causal = watch_both(function, q, k, v, block_q, block_k)
-    striped = max(seen.largest, causal.largest) >= min(block_q * len(k), len(q) * block_k)
-    return seen.says(striped, causal=causal)
+    plain, causal = watch_both(function, q, k, v, block_q, block_k)
+    striped = max(plain.largest, causal.largest) >= min(block_q * len(k), len(q) * block_k)
+    return plain.report(striped, causal=causal)
 
 
 def makes_larger_tiles(function: Callable, q: Array, k: Array, v: Array, block_q: int, block_k: int) -> dict[str, Any]:
     """Return 1.0 if some tensor is at least 1.5 times as large as a tile, else 0.0; here q, k and v are smaller."""
-    seen, causal = watch_both(function, q, k, v, block_q, block_k)
-    return seen.says(max(seen.largest, causal.largest) >= 1.5 * block_q * block_k, causal=causal)
+    plain, causal = watch_both(function, q, k, v, block_q, block_k)
+    return plain.report(max(plain.largest, causal.largest) >= 1.5 * block_q * block_k, causal=causal)
 
 
 def ignores_blocks(
     function: Callable, q: Array, k: Array, v: Array, small: tuple[int, int], large: tuple[int, int]
 ) -> dict[str, Any]:
     """Return 1.0 if ten times as many small blocks take less than 3 times the operations of large ones, else 0.0."""
-    many, few = watch(function, q, k, v, *small), watch(function, q, k, v, *large)
-    return many.says(many.operations < 3 * few.operations, **{"in large blocks": few})
+    many = watch(function, q, k, v, *small)
+    few = watch(function, q, k, v, *large)
+    return many.report(many.operations < 3 * few.operations, **{"in large blocks": few})
 
 
 def keeps_tiles(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) -> dict[str, Any]:
     """Return 1.0 if the tensors kept at one time hold a third as many elements as there are scores, else 0.0."""
-    seen, causal = watch_both(function, q, k, v, *blocks)
-    return seen.says(max(seen.most_kept, causal.most_kept) >= len(q) * len(k) / 3, causal=causal)
+    plain, causal = watch_both(function, q, k, v, *blocks)
+    return plain.report(max(plain.most_kept, causal.most_kept) >= len(q) * len(k) / 3, causal=causal)
 
 
 def does_not_skip(
@@ -550,21 +557,22 @@ def does_not_skip(
 ) -> dict[str, Any]:
     """Return 1.0 if a causal mask saves less than 0.34 of the work, else 0.0; skipping 15 of 36 tiles saves 0.4."""
     full = watch(function, q, k, v, block_q, block_k, False)
-    seen = watch(function, q, k, v, block_q, block_k, causal)
-    return seen.says(seen.work > 0.66 * full.work, **{"without causal": full})
+    observed = watch(function, q, k, v, block_q, block_k, causal)
+    return observed.report(observed.work > 0.66 * full.work, **{"without causal": full})
 
 
 def uses_unseen_tiles(function: Callable, q: Array, k: Array, v: Array, *blocks: Any) -> dict[str, Any]:
     """Return 1.0 if a block of queries reads values of tiles that it should skip, else 0.0; and the output."""
-    result, used = named(function(q, k, v, *blocks[0], True), ("o", "lse")), False
+    result = named(function(q, k, v, *blocks[0], True), ("o", "lse"))
+    used = False
     if np.isnan(np.asarray(result["o"])).any():
         return {"measure": 0.0} | result  # wrong, but for another reason
     for block_q, block_k in blocks:
         for first in range(0, len(q), block_q):
             last = min(first + block_q, len(q))
-            seen = last + len(k) - len(q)
+            n_visible = last + len(k) - len(q)
             marked = v + 0
-            marked[math.ceil(seen / block_k) * block_k :] = math.nan
+            marked[math.ceil(n_visible / block_k) * block_k :] = math.nan
             o = named(function(q, k, marked, block_q, block_k, True), ("o", "lse"))["o"]
             used = used or np.isnan(np.asarray(o)[first:last]).any()
     return {"measure": float(used)} | result
@@ -580,7 +588,9 @@ def bytes_moved(rng: np.random.Generator) -> list[Rung]:
     def naive(name, args, why):
         return Rung(name, args, why, of="naive_bytes")
 
-    T, d, block = int(rng.integers(40, 90)), int(rng.integers(1, 4)) * 8, int(rng.integers(2, 6)) * 3
+    T = int(rng.integers(40, 90))
+    d = int(rng.integers(1, 4)) * 8
+    block = int(rng.integers(2, 6)) * 3
     return [
         naive("naive, one token, d = 1, one byte", (1, 1, 1),
             "q, k, v are read and o is written, one number each: 4. The score is "
@@ -747,11 +757,11 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
     rising, falling = (tuple(x.astype(np.float32) for x in arrays) for arrays in (rising, falling))
     q, k, v = draw(rng, 1, 16, 16), draw(rng, 1, 16, 16), draw(rng, 1, 32, 16)
     twins = tuple(x.astype(np.float32) for x in (q, np.concatenate([k, k[:, rng.permutation(16)]], axis=1), v))
-    steep, deep = (
-        (falling[0], 512.0 * falling[1], falling[2]),
-        (draw(rng, 1, 20, 16), draw(rng, 1, 20, 16), draw(rng, 1, 20, 16)),
-    )
-    deep[0][..., 0], deep[0][..., 1:], deep[1][0, :, 0] = 4.0, 0.0, -20000.0 - 500.0 * rng.permutation(20)
+    steep = (falling[0], 512.0 * falling[1], falling[2])
+    deep = (draw(rng, 1, 20, 16), draw(rng, 1, 20, 16), draw(rng, 1, 20, 16))
+    deep[0][..., 0] = 4.0
+    deep[0][..., 1:] = 0.0
+    deep[1][0, :, 0] = -20000.0 - 500.0 * rng.permutation(20)
     steep, deep = (tuple(x.astype(np.float32) for x in arrays) for arrays in (steep, deep))
     leap = tuple(
         x.astype(np.float32) for x in (0.5 + draw(rng, 1, 20, 16) ** 2, draw(rng, 1, 20, 16), draw(rng, 1, 20, 16))
@@ -830,9 +840,11 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
 
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     arrays = functools.partial(draw_qkv, rng)
-    ahead, below = arrays(3, 8, 2, 3), arrays(2, 6, 2, 2)
+    ahead = arrays(3, 8, 2, 3)
+    below = arrays(2, 6, 2, 2)
     ahead[1][5:], ahead[0][:] = 900.0, np.abs(ahead[0]) + 0.5  # keys beyond `length` have by far the largest scores
-    below[1][:], below[0][:] = -40.0 - np.abs(below[1]), np.abs(below[0]) + 0.5
+    below[1][:] = -40.0 - np.abs(below[1])
+    below[0][:] = np.abs(below[0]) + 0.5
     far_below = (np.ones((2, 1)), rng.permutation(6)[:, None] / 4.0 - 300_000.0, draw(rng, 6, 2))
     return [
         Rung("a cache that is full", (*arrays(2, 5, 3, 2), 5, 2), "All keys count, whatever block_k is."),

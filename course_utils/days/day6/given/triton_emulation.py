@@ -221,7 +221,8 @@ def launch_rows(
     device = "cpu" if triton.knobs.runtime.interpret else "cuda"
     wide = torch.full((rows, n + block), float(scores.max()) + FAR, device=device)
     long = torch.full((n + block,), math.nan, device=device)
-    wide[:, :n], long[:n] = scores, values
+    wide[:, :n] = scores
+    long[:n] = values
     o, lse = wide.new_empty(rows), wide.new_empty(rows)
     try:
         row_kernel()[(rows,)](wide, long, o, lse, n, wide.stride(0), one_pass=inner, BLOCK=block)
@@ -259,9 +260,9 @@ def _root(error: BaseException, inner: Any) -> BaseException:
     if "raise NotImplementedError" in getattr(inner, "src", ""):  # the compiler does not support raise
         return NotImplementedError()
     if at:
-        said = str((error.error_message if error is at else error) or "Triton cannot compile this").strip()
+        message = str((error.error_message if error is at else error) or "Triton cannot compile this").strip()
         line = at.src.splitlines()[at.node.lineno - 1].strip()
-        return RuntimeError(f"{said.splitlines()[0]}, at the line {line}")
+        return RuntimeError(f"{message.splitlines()[0]}, at the line {line}")
     if isinstance(error, AssertionError) and not str(error):
         return AssertionError("Triton takes these arguments for wrong").with_traceback(error.__traceback__)
     return error
@@ -272,9 +273,12 @@ def _in_numpy(
 ) -> dict[str, Any]:
     """Run `attention_kernel` in NumPy, in float64."""
     heads, n, D_HEAD = q.shape
-    n_keys, scale_log2 = k.shape[1], LOG2_E / math.sqrt(D_HEAD)
+    n_keys = k.shape[1]
+    scale_log2 = LOG2_E / math.sqrt(D_HEAD)
     o, lse = np.zeros((heads, n, D_HEAD)), np.zeros((heads, n))
-    queries, keys, values = Tiles(q, block_q), Tiles(k, block_k), Tiles(v, block_k)
+    queries = Tiles(q, block_q)
+    keys = Tiles(k, block_k)
+    values = Tiles(v, block_k)
     for head in range(heads):
         for i in range(0, n, block_q):
             rows = i + np.arange(block_q)
@@ -282,9 +286,9 @@ def _in_numpy(
             unmasked = ((i + n_keys - n + 1) if causal else n_keys) // block_k * block_k
             stop = min(i + n_keys - n + block_q, n_keys) if causal else n_keys
             state = np.zeros((block_q, D_HEAD)), np.zeros(block_q), np.full(block_q, -math.inf)
-            given = queries.load([head, i, 0]).reshape(block_q, D_HEAD), keys, values, head
-            state = inner(*state, *given, 0, unmasked, last, scale_log2, False, D_HEAD, block_k)
-            acc, l, m = inner(*state, *given, unmasked, stop, last, scale_log2, True, D_HEAD, block_k)
+            inputs = queries.load([head, i, 0]).reshape(block_q, D_HEAD), keys, values, head
+            state = inner(*state, *inputs, 0, unmasked, last, scale_log2, False, D_HEAD, block_k)
+            acc, l, m = inner(*state, *inputs, unmasked, stop, last, scale_log2, True, D_HEAD, block_k)
             with np.errstate(all="ignore"):
                 o[head, i : i + block_q] = (acc / l[:, None])[: n - i]
                 lse[head, i : i + block_q] = ((m + np.log2(l)) / LOG2_E)[: n - i]
@@ -295,13 +299,14 @@ class Tiles:
     """Tensor descriptor in NumPy for an array (heads, T, D_HEAD): it reads tiles, with zeros past the end."""
 
     def __init__(self, array, rows):
-        self.array, self.rows = array.astype(np.float64), rows
+        self.array = array.astype(np.float64)
+        self.rows = rows
 
     def load(self, at: Any) -> Any:
         head, first, _ = at
         tile = np.zeros((1, self.rows, self.array.shape[2]))
-        found = self.array[head, first : first + self.rows]
-        tile[0, : len(found)] = found
+        rows = self.array[head, first : first + self.rows]
+        tile[0, : len(rows)] = rows
         return tile
 
 
@@ -313,5 +318,6 @@ def _rows_in_numpy(inner: Any, scores: np.ndarray, values: np.ndarray, block: in
     for row, own in enumerate(scores):
         m, l, blend = inner(np.append(own.astype(np.float64), behind), long, len(own), block)
         with np.errstate(all="ignore"):
-            o[row], lse[row] = np.divide(blend, l), m + np.log(l)
+            o[row] = np.divide(blend, l)
+            lse[row] = m + np.log(l)
     return {"o": o, "lse": lse}

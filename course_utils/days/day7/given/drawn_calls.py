@@ -17,7 +17,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"  # names of requests to a scheduler
 
 def allocator_call(choose: Choose, _: tuple, __: Sequence[Call]) -> Call:
     """Draw a call on an allocator, preferably an append."""
-    kind, seq = choose(0, 9), NAMES[choose(0, 2)]
+    kind = choose(0, 9)
+    seq = NAMES[choose(0, 2)]
     if kind < 5:
         return ("append", seq)
     if kind < 7:
@@ -30,11 +31,11 @@ def place_of_a_token(result: object) -> list[float]:
     return [whole_number(each) for each in _pair(result, "append returns (block, slot)")]
 
 
-def _pair(result: object, said: str, first: type = object) -> Sequence:
-    """Return a result that is a pair whose first part has type `first`. Raises BadResult with `said` for any other."""
+def _pair(result: object, expected: str, first: type = object) -> Sequence:
+    """Return a result that is a pair whose first part has type `first`. Raises BadResult with `expected` otherwise."""
     if not isinstance(result, (tuple, list)) or len(result) != 2 or not isinstance(result[0], first):
         came = "None" if result is None else type(result).__name__
-        raise BadResult(f"it returned {came}; {said}")
+        raise BadResult(f"it returned {came}; {expected}")
     return result
 
 
@@ -108,7 +109,8 @@ def scheduler_call(choose: Choose, _: tuple, before: Sequence[Call]) -> Call:
     free = [letter for letter in LETTERS if letter not in there]
     if not free or (there and choose(0, 2) < 2):
         return ("step",)
-    name, long = free[-choose(0, 1)], choose(0, 7) == 7
+    name = free[-choose(0, 1)]
+    long = choose(0, 7) == 7
     return ("add", name, choose(1, 16), choose(1, 8)) if long else ("add", name, choose(1, 5), choose(1, 4))
 
 

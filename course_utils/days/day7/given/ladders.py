@@ -398,10 +398,11 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
     def rung(name, sizes, table, length, why, spoil=False, times=1.0):
         keys, values = pool(*sizes)
         if spoil:
-            seen = np.zeros(sizes[:2], dtype=bool)
+            is_token = np.zeros(sizes[:2], dtype=bool)
             for place in range(length):
-                seen[table[place // sizes[1]], place % sizes[1]] = True
-            keys[~seen], values[~seen] = np.nan, np.nan
+                is_token[table[place // sizes[1]], place % sizes[1]] = True
+            keys[~is_token] = np.nan
+            values[~is_token] = np.nan
         q = times * draw(rng, sizes[2])
         return Rung(name, (q, times * keys, values, np.array(table), length), why)
 
@@ -452,7 +453,8 @@ def table_of(draft: Draft) -> np.ndarray:
 
 def length_of(draft: Draft) -> int:
     """Draw a number of tokens with which the last block of the table is at least begun."""
-    size, blocks = draft.sizes["s"], len(draft.args[3])
+    size = draft.sizes["s"]
+    blocks = len(draft.args[3])
     return size * (blocks - 1) + draft.choose(1, size)
 
 
@@ -502,7 +504,8 @@ def token_times(draft: Draft) -> list[list[float]]:
     """Draw, for each request, the times of its tokens after its arrival."""
     times = []
     for start in draft.args[0]:
-        clock, each = float(start), []
+        clock = float(start)
+        each = []
         for _ in range(draft.choose(1, 3)):
             clock += draft.choose(1, 3)
             each.append(clock)
@@ -623,7 +626,8 @@ def quarters(axes: str, rows: str) -> Drawn:
     """Return an argument of nonzero probabilities in eighths: g rows, or g + 1 if `rows` is "g+1"."""
 
     def draw_rows(draft: Draft) -> np.ndarray:
-        words, count = draft.sizes["V"], draft.sizes["g"] + (rows == "g+1")
+        words = draft.sizes["V"]
+        count = draft.sizes["g"] + (rows == "g+1")
         drawn_rows = np.ones((count, words))
         for row in drawn_rows:
             for _ in range(8 - words):
@@ -648,15 +652,16 @@ def some_coins(draft: Draft) -> np.ndarray:
 
 def how_many(rng: np.random.Generator) -> list[Rung]:
     def survival(requests: int, gamma: int) -> np.ndarray:
-        kept = rng.integers(2, 8, (requests, gamma)) / 8
-        return np.cumprod(kept, axis=1)
+        chances = rng.integers(2, 8, (requests, gamma)) / 8
+        return np.cumprod(chances, axis=1)
 
-    def rung(name, kept, fixed, per_token, bend, why):
+    def rung(name, chances, fixed, per_token, bend, why):
         """Return a rung whose costs are `fixed`, plus `per_token` for each token beyond `bend`."""
-        tokens = np.arange(kept.shape[0] * (1 + kept.shape[1]) + 1)
-        return Rung(name, (kept, fixed + per_token * np.maximum(tokens - bend, 0)), why)
+        tokens = np.arange(chances.shape[0] * (1 + chances.shape[1]) + 1)
+        return Rung(name, (chances, fixed + per_token * np.maximum(tokens - bend, 0)), why)
 
-    few, some = survival(1, 4), survival(3, 3)
+    few = survival(1, 4)
+    some = survival(3, 3)
     return [
         rung("a step costs the same", few, 1.0, 0.0, 0, "Where tokens cost nothing, all are verified."),
         rung("tokens cost", np.array([[0.5, 0.25, 0.125]]), 1.0, 0.25, 0,
@@ -687,7 +692,8 @@ def how_many(rng: np.random.Generator) -> list[Rung]:
 
 def sure_to_fall(draft: Draft) -> np.ndarray:
     """Draw probabilities in eighths that do not rise along a row."""
-    requests, gamma = draft.sizes["n"], draft.sizes["g"]
+    requests = draft.sizes["n"]
+    gamma = draft.sizes["g"]
     rows = [sorted((draft.choose(1, 8) / 8 for _ in range(gamma)), reverse=True) for _ in range(requests)]
     return np.array(rows)
 
@@ -695,7 +701,8 @@ def sure_to_fall(draft: Draft) -> np.ndarray:
 def some_costs(draft: Draft) -> np.ndarray:
     """Draw the costs of steps of 0, 1, … tokens: a fixed part, and a part for each token."""
     requests, gamma = draft.args[0].shape
-    fixed, each = draft.choose(1, 4), draft.choose(0, 4) / 4
+    fixed = draft.choose(1, 4)
+    each = draft.choose(0, 4) / 4
     return fixed + each * np.arange(requests * (1 + gamma) + 1)
 
 

@@ -47,10 +47,11 @@ def _watch(function: Callable, args: tuple) -> Any:
     import torch
 
     tensors = [torch.as_tensor(x).clone() if isinstance(x, np.ndarray) or hasattr(x, "numel") else x for x in args]
-    given = {x.untyped_storage().data_ptr() for x in tensors if hasattr(x, "numel")}
+    inputs = {x.untyped_storage().data_ptr() for x in tensors if hasattr(x, "numel")}
     with torch.no_grad():
-        eye, door = _modes()
-        eye, door = eye(given), door()
+        eye, door = _watching_modes()
+        eye = eye(inputs)
+        door = door()
         try:
             with door, eye:
                 eye.result = function(*tensors)
@@ -62,18 +63,24 @@ def _watch(function: Callable, args: tuple) -> Any:
 
 
 @functools.cache
-def _modes() -> tuple[type, type]:
-    """Return two modes that see every operation on tensors: one records results, the other names of functions."""
+def _watching_modes() -> tuple[type, type]:
+    """Return two modes that see every operation on tensors: one records results, the other names of functions.
+
+    They are classes of PyTorch's, made here so that PyTorch is imported only when something is watched.
+    """
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
     class Eye(TorchDispatchMode):
-        def __init__(self, given):
+        def __init__(self, inputs):
             super().__init__()
-            self.given, self.known, self.tensors_of = given, {}, {}
-            self.largest = self.most_kept = self.kept = self.work = self.operations = 0
+            self.inputs = inputs  # addresses of the arguments' storages, which do not count
+            self.known = {}  # by id, a weak reference to each tensor that exists
+            self.tensors_of = {}  # by address of a storage, how many tensors use it
+            self.kept = 0  # elements that exist now
+            self.largest = self.most_kept = self.work = self.operations = 0
 
         @classmethod
         def _should_skip_dynamo(cls):
@@ -84,16 +91,18 @@ def _modes() -> tuple[type, type]:
                 with self:  # otherwise a matmul arrives whole, not as the products that it consists of
                     return operation.decompose(*args, **(kwargs or {}))
             out = operation(*args, **kwargs) if kwargs else operation(*args)
+            # an answer with far too many operations is stopped, since each is slow when it is watched
             self.operations += 1
             if self.operations > MOST_OPERATIONS:
                 raise RuntimeError(TOO_MANY)
+            # all tensors of the result are recorded, and the work that they took
             for x in (out,) if type(out) is torch.Tensor else tree_leaves(out):
                 if isinstance(x, torch.Tensor):
                     self.work += _work(operation, args, x)
-                    self._see(x)
+                    self._record(x)
             return out
 
-        def says(self, verdict, **others):
+        def report(self, verdict, **others):
             """Return a verdict as a measure, with the start of the result, because the result must be right too.
 
             Args:
@@ -110,22 +119,25 @@ def _modes() -> tuple[type, type]:
             parts = named(self.result, ("o", "lse"))
             return {"o": torch.as_tensor(parts["o"])[:, :2], "lse": parts["lse"]}
 
-        def _see(self, x):
+        def _record(self, x):
             if x.layout != torch.strided:
                 raise BadResult("a sparse tensor cannot be watched: make dense ones")
-            storage, name = x.untyped_storage(), id(x)
-            place, size = storage.data_ptr(), storage.nbytes() // x.itemsize
-            if place in self.given or name in self.known or not size:
+            storage = x.untyped_storage()
+            name = id(x)
+            place = storage.data_ptr()
+            size = storage.nbytes() // x.itemsize
+            if place in self.inputs or name in self.known or not size:
                 return
             self.largest = max(self.largest, size)
+            # views share a storage: its elements count with the first tensor, and until the last one is gone
             others = self.tensors_of.get(place, 0)
             self.tensors_of[place] = others + 1
             if not others:
                 self.kept += size
                 self.most_kept = max(self.most_kept, self.kept)
-            self.known[name] = weakref.ref(x, lambda _: self._let_go(name, place, size))
+            self.known[name] = weakref.ref(x, lambda _: self._forget(name, place, size))
 
-        def _let_go(self, name, place, size):
+        def _forget(self, name, place, size):
             del self.known[name]
             self.tensors_of[place] -= 1
             if not self.tensors_of[place]:
@@ -137,6 +149,7 @@ def _modes() -> tuple[type, type]:
             self.taken_out = []  # address and number of elements of each tensor taken out
 
         def taken_out_beside(self, result):
+            """Count the numbers taken out of tensors other than those of the result, which may be looked at."""
             places = {x.untyped_storage().data_ptr() for x in tree_leaves(result) if isinstance(x, torch.Tensor)}
             return sum(numbers for place, numbers in self.taken_out if place not in places)
 
