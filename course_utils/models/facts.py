@@ -28,7 +28,10 @@ from course_utils.models.real import Real
 Head = tuple[int, int]
 
 TEXT = Path(__file__).parents[1] / "data" / "models" / "tinyshakespeare.txt"
-PERIOD, COPIES, BETWEEN = 64, 3, (1000, 40_000)  # the random text: tokens from 1,000 to 39,999
+# the random text: so many tokens, so many times, drawn from 1,000 to 39,999
+PERIOD = 64
+COPIES = 3
+BETWEEN = (1000, 40_000)
 COPYING = 8  # heads that are switched off together: the best induction heads, or as many others
 SUBJECT_HEAD: Head = (13, 8)  # the head that looks from a verb at who does it
 SWEPT = range(8, 22)  # layers whose heads are switched off one by one

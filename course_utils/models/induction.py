@@ -29,7 +29,8 @@ from course_utils.models.decoder import Decoder
 VOCABULARY = 32
 SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 0}
 LENGTH = 64  # tokens in a window
-SHORTEST, LONGEST = 2, 24  # tokens in the piece that comes again
+SHORTEST = 2  # tokens in the piece that comes again
+LONGEST = 24
 BATCH = 64
 STEPS = 800
 RATE = 3e-3

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from course_utils.attention.shapes import whole
 
-VOCABULARY, TOKENS = 8, 8  # V and T
+VOCABULARY = 8  # V
+TOKENS = 8  # T
 FLOOR = math.log(VOCABULARY)  # nats: the least loss without a leak
 D_MODEL = 32
 N_HEADS = 4

@@ -29,7 +29,9 @@ from course_utils.costs.measure import environment
 D_K = 256
 D_MODEL = 64
 SCALES = {"1": 1.0, "1/√d_k": 1 / math.sqrt(D_K), "1/d_k": 1 / D_K}
-PAIRS, KEYS, VALUES = 16, 32, 16  # pairs in a dictionary, and how many keys and values there are to draw them from
+PAIRS = 16  # in a dictionary
+KEYS = 32  # to draw them from
+VALUES = 16
 BATCH = 64
 STEPS = 500
 RATE = 1e-3

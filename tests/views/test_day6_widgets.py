@@ -33,14 +33,14 @@ def walker(n=7, m=5, block_q=3, block_k=2, causal=False, **more):
     return TileWalker(n, m, 6, block_q, block_k, causal, **more)
 
 
-def at_each_step(shown):
-    for step in range(shown.last + 1):
-        shown.step = step
-        yield on_page(shown).walk["frames"][step] if isinstance(shown, TileWalker) else on_page(shown).frames[step]
+def at_each_step(widget):
+    for step in range(widget.last + 1):
+        widget.step = step
+        yield on_page(widget).walk["frames"][step] if isinstance(widget, TileWalker) else on_page(widget).frames[step]
 
 
-def inputs(shown):
-    return [torch.from_numpy(x) for x in shown.inputs]
+def inputs(widget):
+    return [torch.from_numpy(x) for x in widget.inputs]
 
 
 class TestTileWalker:

@@ -24,13 +24,13 @@ def is_whole(fig):
     return all(box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height for box in boxes)
 
 
-def signs(shown):
+def signs(widget):
     """What each request did, a letter a step."""
     letters = {"": " ", "prefill": "P", "decode": "D", "wait": ".", "preempted": "!", "finished": "_", "refused": "x"}
-    steps = on_page(shown).walk["steps"]
+    steps = on_page(widget).walk["steps"]
     return {
         request["name"]: "".join(letters[step["cells"][row][0]] for step in steps)
-        for row, request in enumerate(on_page(shown).walk["requests"])
+        for row, request in enumerate(on_page(widget).walk["requests"])
     }
 
 

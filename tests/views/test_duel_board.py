@@ -6,8 +6,8 @@ from as_page import on_page
 from course_utils.views import DuelBoard
 
 
-def tile(right, held, name="a name", told="What was wrong.", hints=("First.", "Second.")):
-    return {"right": right, "held": held, "name": name, "told": told, "hints": list(hints)}
+def tile(right, held, name="a name", message="What was wrong.", hints=("First.", "Second.")):
+    return {"right": right, "held": held, "name": name, "told": message, "hints": list(hints)}
 
 
 BOARD = [tile(True, True, "in loops"), tile(True, False, "in float32"), tile(False, True, "no scale")]

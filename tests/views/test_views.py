@@ -88,7 +88,7 @@ def made(name):
     return widget._repr_mimebundle_(), static_page(widget, "T & <T>")
 
 
-shown = functools.cache(made)
+made_once = functools.cache(made)
 
 
 def test_sizes_of_text_radii_and_colours_of_the_page_stand_in_widget_css_alone():
@@ -114,31 +114,31 @@ def test_a_page_holds_its_state_whatever_words_are_in_it():
 class TestEveryWidget:
     @pytest.mark.thorough("every widget is made twice, with the same text, picture and page")
     def test_text_picture_and_page_are_the_same_on_every_run(self, name):
-        ((first, _), page) = shown(name)
+        ((first, _), page) = made_once(name)
         ((second, _), again) = made(name)
         assert page == again
         for mime in ("text/plain", "image/png"):
             assert first[mime] == second[mime]
 
     def test_text_and_picture_tell_what_it_shows(self, name):
-        (bundle, observed), _ = shown(name)
+        (bundle, observed), _ = made_once(name)
         assert "0x" not in bundle["text/plain"] and not re.search(r"[-−]0\.0+\b", bundle["text/plain"])
         assert set(bundle) == {"text/plain", "image/png", "application/vnd.jupyter.widget-view+json"}
         assert observed["image/png"]["alt"] and 100 < observed["image/png"]["width"] <= 960
 
     def test_the_picture_is_a_png_without_software_or_time(self, name):
-        (bundle, _), _ = shown(name)
+        (bundle, _), _ = made_once(name)
         data = base64.b64decode(bundle["image/png"])
         assert data.startswith(b"\x89PNG")
         assert b"tEXt" not in data and b"tIME" not in data
 
     def test_its_page_needs_nothing_from_elsewhere(self, name):
-        _, page = shown(name)
+        _, page = made_once(name)
         assert "<title>T &amp; &lt;T&gt;</title>" in page
         assert "http" not in page.replace("http://www.w3.org/2000/svg", "")  # the name of a namespace, never fetched
 
     def test_it_never_calls_remove_child(self, name):
-        _, page = shown(name)
+        _, page = made_once(name)
         assert "removeChild" not in page  # browser/lab.py lets JupyterLab's own error of it pass
 
 
@@ -191,12 +191,12 @@ class TestHeatmap:
             AttentionHeatmap(weights, queries, keys)
 
     def test_new_weights_must_fit_and_keep_the_pinned_row(self):
-        shown = heatmap()
-        shown.row = 1
-        shown.weights = np.array(WEIGHTS)[::-1]
-        assert shown.row == 1 and shown.weights[0, 1] == 0.8
+        widget = heatmap()
+        widget.row = 1
+        widget.weights = np.array(WEIGHTS)[::-1]
+        assert widget.row == 1 and widget.weights[0, 1] == 0.8
         with pytest.raises(ValueError, match="one row per query"):
-            shown.weights = np.ones((3, 3)) / 3
+            widget.weights = np.ones((3, 3)) / 3
 
     def test_a_row_that_is_not_there_cannot_be_pinned(self):
         with pytest.raises(ValueError, match="row is 2 but there are 2 queries"):
@@ -208,67 +208,69 @@ class TestHeatmap:
         assert captions[1] == ["“b”: the weights sum to 0.75, not 1", "most to a 0.50, b 0.25"]
 
     def test_a_mask_draws_blocked_cells_as_blocked_and_not_as_zero(self):
-        shown = AttentionHeatmap([[1, 0, 0], [0.25, 0.75, 0], [0.5, 0, 0.5]], TOKENS, mask=np.tri(3, dtype=bool))
-        assert shown.as_text().splitlines()[2:] == [
+        widget = AttentionHeatmap([[1, 0, 0], [0.25, 0.75, 0], [0.5, 0, 0.5]], TOKENS, mask=np.tri(3, dtype=bool))
+        assert widget.as_text().splitlines()[2:] == [
             "   a  1.00     –     –",
             "   b  0.25  0.75     –",
             "   c  0.50  0.00  0.50",
             "– blocked: may not attend",
         ]
-        assert on_page(shown).frame["marks"] == "wbbwwbwww"
-        assert on_page(shown).frame["captions"][1] == [
+        assert on_page(widget).frame["marks"] == "wbbwwbwww"
+        assert on_page(widget).frame["captions"][1] == [
             "“b”: the weights of the keys it may attend to sum to 1",
             "most to b 0.75, a 0.25",
         ]
-        assert "3 queries by 3 keys, 3 of 9 cells blocked: a attends most to a (1.00)" in shown.alt()
+        assert "3 queries by 3 keys, 3 of 9 cells blocked: a attends most to a (1.00)" in widget.alt()
 
     def test_without_a_mask_there_are_no_marks(self):
         assert on_page(heatmap()).frame["marks"] == "" and heatmap().mask is None and "blocked" not in heatmap().alt()
 
     def test_a_row_that_may_attend_to_nothing_says_so(self):
-        shown = AttentionHeatmap([[0, 0], [0.5, 0.5]], TOKENS[:2], mask=[[0, 0], [1, 1]])
-        assert on_page(shown).frame["captions"][0] == ["“a” may attend to nothing: every key is blocked"]
-        assert "a may attend to nothing; b attends" in shown.alt()
-        shown.weights = [[0.5, 0.5], [0.5, 0.5]]  # as a finite fill gives
-        assert on_page(shown).frame["captions"][0] == ["“a” may attend to nothing: yet its weights sum to 1.00, a leak"]
+        widget = AttentionHeatmap([[0, 0], [0.5, 0.5]], TOKENS[:2], mask=[[0, 0], [1, 1]])
+        assert on_page(widget).frame["captions"][0] == ["“a” may attend to nothing: every key is blocked"]
+        assert "a may attend to nothing; b attends" in widget.alt()
+        widget.weights = [[0.5, 0.5], [0.5, 0.5]]  # as a finite fill gives
+        assert on_page(widget).frame["captions"][0] == [
+            "“a” may attend to nothing: yet its weights sum to 1.00, a leak"
+        ]
 
     def test_a_blocked_cell_with_a_weight_is_a_leak_everywhere(self):
-        shown = AttentionHeatmap([[0.25, 0.75], [0.5, 0.5]], TOKENS[:2], mask=np.tri(2))
-        assert on_page(shown).frame["marks"] == "wlww"
-        assert on_page(shown).frame["captions"][0] == [
+        widget = AttentionHeatmap([[0.25, 0.75], [0.5, 0.5]], TOKENS[:2], mask=np.tri(2))
+        assert on_page(widget).frame["marks"] == "wlww"
+        assert on_page(widget).frame["captions"][0] == [
             "“a”: a leak, 0.75 of the weight is on blocked keys",
             "most to a 0.25",
         ]
-        assert shown.as_text().splitlines()[2:] == [
+        assert widget.as_text().splitlines()[2:] == [
             "    a   0.25  !0.75",
             "    b   0.50   0.50",
             "– blocked: may not attend",
             "! blocked, but has a weight: 1 cell",
         ]
-        assert "a attends most to a (0.25)" in shown.alt() and shown.alt().endswith("A leak: 1 cell.")
-        assert len(shown.figure().axes[0].patches) == 1
+        assert "a attends most to a (0.25)" in widget.alt() and widget.alt().endswith("A leak: 1 cell.")
+        assert len(widget.figure().axes[0].patches) == 1
 
     def test_weights_that_were_zeroed_after_the_softmax_do_not_sum_to_one(self):
-        shown = AttentionHeatmap([[0.25, 0], [0.5, 0.5]], TOKENS[:2], mask=np.tri(2))
+        widget = AttentionHeatmap([[0.25, 0], [0.5, 0.5]], TOKENS[:2], mask=np.tri(2))
         text = "“a”: the weights of the keys it may attend to sum to 0.25, not 1"
-        assert on_page(shown).frame["captions"][0][0] == text
+        assert on_page(widget).frame["captions"][0][0] == text
 
     def test_the_mask_can_be_set_and_taken_away_and_the_largest_keys_are_allowed_ones(self):
-        shown = AttentionHeatmap(WEIGHTS, ["x", "y"], TOKENS)
-        shown.mask = [[0, 1, 1], [1, 0, 1]]
-        assert np.frombuffer(on_page(shown).frame["largest"], "<u2").reshape(2, 3)[:, 0].tolist() == [1, 0]
-        shown.mask[:] = False
-        assert shown.mask.sum() == 4
-        shown.weights = np.array(WEIGHTS)[::-1]
-        assert shown.mask.sum() == 4 and on_page(shown).frame["marks"] == "lwwwlw"
-        shown.mask = None
-        assert on_page(shown).frame["marks"] == "" and "blocked" not in shown.as_text()
+        widget = AttentionHeatmap(WEIGHTS, ["x", "y"], TOKENS)
+        widget.mask = [[0, 1, 1], [1, 0, 1]]
+        assert np.frombuffer(on_page(widget).frame["largest"], "<u2").reshape(2, 3)[:, 0].tolist() == [1, 0]
+        widget.mask[:] = False
+        assert widget.mask.sum() == 4
+        widget.weights = np.array(WEIGHTS)[::-1]
+        assert widget.mask.sum() == 4 and on_page(widget).frame["marks"] == "lwwwlw"
+        widget.mask = None
+        assert on_page(widget).frame["marks"] == "" and "blocked" not in widget.as_text()
 
     @pytest.mark.parametrize("size", [3, 60])
     def test_the_picture_with_a_mask_is_hatched_where_it_blocks(self, size):
         weights = np.tri(size) / np.arange(1, size + 1)[:, None]
-        shown = AttentionHeatmap(weights, range(size), mask=np.tri(size))
-        ax = shown.figure().axes[0]
+        widget = AttentionHeatmap(weights, range(size), mask=np.tri(size))
+        ax = widget.figure().axes[0]
         assert ax.patch.get_hatch()
         np.testing.assert_array_equal(np.ma.getmaskarray(ax.images[0].get_array()), np.tri(size) == 0)
         assert not AttentionHeatmap(weights, range(size)).figure().axes[0].patch.get_hatch()
@@ -308,12 +310,12 @@ def explained(widget, *cell):
 class TestStepper:
     @NODE
     def test_the_worked_example_by_arithmetic(self):
-        shown = stepper()
-        assert shown.stage_names == ["Q, K, V", "scores", "scaled", "weights", "output"]
-        assert explained(shown, "scores", 2, 2)[1] == "1·1 + 1·1 = 2"
-        assert explained(shown, "scaled", 0, 0)[1] == "1 / √2 = 1 / 1.4142 = 0.7071"
-        assert explained(shown, "weights", 2, 2)[1].endswith("4.1133 / 8.1695 = 0.5035")
-        assert explained(shown, "output", 0, 0)[1] == "0.4011·1 + 0.1978·0 + 0.4011·0 = 0.4011"
+        widget = stepper()
+        assert widget.stage_names == ["Q, K, V", "scores", "scaled", "weights", "output"]
+        assert explained(widget, "scores", 2, 2)[1] == "1·1 + 1·1 = 2"
+        assert explained(widget, "scaled", 0, 0)[1] == "1 / √2 = 1 / 1.4142 = 0.7071"
+        assert explained(widget, "weights", 2, 2)[1].endswith("4.1133 / 8.1695 = 0.5035")
+        assert explained(widget, "output", 0, 0)[1] == "0.4011·1 + 0.1978·0 + 0.4011·0 = 0.4011"
 
     @NODE
     def test_the_sources_of_a_score_are_a_row_of_q_and_a_column_of_k_transposed(self):
@@ -322,35 +324,35 @@ class TestStepper:
     @NODE
     def test_from_x_there_are_projections_and_with_a_mask_there_is_a_masked_stage(self):
         eye = np.eye(2)
-        shown = AttentionStepper(torch.tensor(Q), eye, eye, eye, TOKENS, mask=np.tri(3, dtype=bool))
-        assert shown.stage_names == ["X", "Q, K, V", "scores", "scaled", "masked", "weights", "output"]
-        assert explained(shown, "Q", 2, 0)[1] == "1·1 + 1·0 = 1"
-        assert shown._matrices["masked"]["text"][0] == ["0.7071", "−∞", "−∞"]
+        widget = AttentionStepper(torch.tensor(Q), eye, eye, eye, TOKENS, mask=np.tri(3, dtype=bool))
+        assert widget.stage_names == ["X", "Q, K, V", "scores", "scaled", "masked", "weights", "output"]
+        assert explained(widget, "Q", 2, 0)[1] == "1·1 + 1·0 = 1"
+        assert widget._matrices["masked"]["text"][0] == ["0.7071", "−∞", "−∞"]
 
     @NODE
     def test_a_fully_masked_row_gives_zeros(self):
-        shown = stepper(mask=[[0, 0, 0], [1, 1, 1], [1, 1, 1]])
-        assert shown._matrices["weights"]["text"][0] == ["0", "0", "0"]
-        assert shown._matrices["output"]["text"][0] == ["0", "0"]
-        assert "every key is masked" in explained(shown, "weights", 0, 1)[2]
+        widget = stepper(mask=[[0, 0, 0], [1, 1, 1], [1, 1, 1]])
+        assert widget._matrices["weights"]["text"][0] == ["0", "0", "0"]
+        assert widget._matrices["output"]["text"][0] == ["0", "0"]
+        assert "every key is masked" in explained(widget, "weights", 0, 1)[2]
 
     @NODE
     def test_large_scores_are_shifted_and_nothing_overflows(self):
-        shown = AttentionStepper.from_qkv([[1000.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"])
-        assert shown._matrices["weights"]["text"] == [["1", "0"]]
-        assert "taken off first" in explained(shown, "weights", 0, 0)[2]
+        widget = AttentionStepper.from_qkv([[1000.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"])
+        assert widget._matrices["weights"]["text"] == [["1", "0"]]
+        assert "taken off first" in explained(widget, "weights", 0, 0)[2]
 
     @pytest.mark.parametrize("mask", [None, np.tri(3, dtype=bool)])
     def test_a_right_function_is_not_marked(self, mask):
-        shown = stepper(attention=right_attention, mask=mask)
-        assert not shown.problem and "!" not in shown.as_text()
+        widget = stepper(attention=right_attention, mask=mask)
+        assert not widget.problem and "!" not in widget.as_text()
 
     @NODE
     def test_a_wrong_function_is_shown_marked_and_explained(self):
-        shown = stepper(attention=softmax_over_queries)
-        assert shown._matrices["weights"]["text"][2][0] == "0.4011"
-        assert explained(shown, "weights", 2, 0)[-1] == "your function gives 0.4011; the arithmetic gives 0.2483"
-        assert "! where your function differs" in shown.as_text()
+        widget = stepper(attention=softmax_over_queries)
+        assert widget._matrices["weights"]["text"][2][0] == "0.4011"
+        assert explained(widget, "weights", 2, 0)[-1] == "your function gives 0.4011; the arithmetic gives 0.2483"
+        assert "! where your function differs" in widget.as_text()
 
     @pytest.mark.parametrize("like", [list, np.array, lambda matrix: torch.tensor(matrix, dtype=torch.float64)])
     @pytest.mark.parametrize("wants", ["lists", "arrays", "tensors"])
@@ -368,8 +370,8 @@ class TestStepper:
             return weights @ v, weights
 
         attention = {"lists": on_lists, "arrays": on_arrays, "tensors": on_tensors}[wants]
-        shown = AttentionStepper.from_qkv(like(Q), like(K), like(V), TOKENS, attention=attention)
-        assert shown.problem == "" and "!" not in shown.as_text()
+        widget = AttentionStepper.from_qkv(like(Q), like(K), like(V), TOKENS, attention=attention)
+        assert widget.problem == "" and "!" not in widget.as_text()
 
     @pytest.mark.parametrize(
         ("returned", "message"),
@@ -381,9 +383,9 @@ class TestStepper:
         ],
     )
     def test_a_function_that_fails_becomes_a_message(self, returned, message):
-        shown = stepper(attention=lambda q, k, v: returned())
-        assert message in shown.problem and shown.problem.endswith("The stages show the arithmetic instead.")
-        assert shown.problem in shown.as_text()
+        widget = stepper(attention=lambda q, k, v: returned())
+        assert message in widget.problem and widget.problem.endswith("The stages show the arithmetic instead.")
+        assert widget.problem in widget.as_text()
 
     def test_a_function_not_written_yet_and_one_without_mask_are_named(self):
         def unwritten(q, k, v):
@@ -422,14 +424,14 @@ class TestStepper:
     def test_a_changed_number_is_followed_by_everything_and_taken_back(self):
         eye = np.eye(2)
         changed = [[1, 0], [0, 1], [3, 1]]
-        shown = AttentionStepper(np.array(Q), eye, eye, eye, TOKENS, mask=np.tri(3), attention=right_attention)
-        before = shown.as_text()
-        shown.edit("X", 2, 0, 3)
-        assert shown.as_text() == AttentionStepper(changed, eye, eye, eye, TOKENS, mask=np.tri(3)).as_text()
-        assert explained(shown, "Q", 2, 0)[1] == "3·1 + 1·0 = 3"
-        assert on_page(shown).theirs["numbers"]["X"] == changed and "!" not in shown.as_text()
-        shown.reset()
-        assert shown.as_text() == before
+        widget = AttentionStepper(np.array(Q), eye, eye, eye, TOKENS, mask=np.tri(3), attention=right_attention)
+        before = widget.as_text()
+        widget.edit("X", 2, 0, 3)
+        assert widget.as_text() == AttentionStepper(changed, eye, eye, eye, TOKENS, mask=np.tri(3)).as_text()
+        assert explained(widget, "Q", 2, 0)[1] == "3·1 + 1·0 = 3"
+        assert on_page(widget).theirs["numbers"]["X"] == changed and "!" not in widget.as_text()
+        widget.reset()
+        assert widget.as_text() == before
 
     @NODE
     def test_the_page_changes_numbers_and_what_a_function_prints_then_is_not_shown(self, capsys):
@@ -437,10 +439,10 @@ class TestStepper:
             print("here")
             return softmax_over_queries(q, k, v)
 
-        shown = stepper(attention=loud)
-        send(shown, numbers={"Q": Q, "K": [[9, 0], *K[1:]], "V": V})
-        assert shown._matrices["K"]["text"][0] == ["9", "0"] and capsys.readouterr().out == ""
-        assert "your function gives" in explained(shown, "weights", 2, 0)[-1]
+        widget = stepper(attention=loud)
+        send(widget, numbers={"Q": Q, "K": [[9, 0], *K[1:]], "V": V})
+        assert widget._matrices["K"]["text"][0] == ["9", "0"] and capsys.readouterr().out == ""
+        assert "your function gives" in explained(widget, "weights", 2, 0)[-1]
 
     def test_a_function_that_fails_on_new_numbers_is_reported_and_forgiven(self):
         def choosy(q, k, v):
@@ -448,11 +450,11 @@ class TestStepper:
                 raise OverflowError("too large")
             return right_attention(q, k, v)
 
-        shown = stepper(attention=choosy)
-        shown.edit("Q", 0, 0, 6)
-        assert "choosy raised OverflowError: too large" in shown.problem and on_page(shown).theirs is None
-        shown.edit("Q", 0, 0, 5)
-        assert shown.problem == "" and on_page(shown).theirs["numbers"]["Q"][0] == [5, 0]
+        widget = stepper(attention=choosy)
+        widget.edit("Q", 0, 0, 6)
+        assert "choosy raised OverflowError: too large" in widget.problem and on_page(widget).theirs is None
+        widget.edit("Q", 0, 0, 5)
+        assert widget.problem == "" and on_page(widget).theirs["numbers"]["Q"][0] == [5, 0]
 
     @pytest.mark.parametrize(
         ("where", "message"),
@@ -465,19 +467,19 @@ class TestStepper:
         ],
     )
     def test_a_change_that_does_not_fit_is_refused_and_the_old_number_stays(self, where, message):
-        shown = stepper()
+        widget = stepper()
         with pytest.raises(ValueError, match=message):
-            shown.edit(*where)
-        assert shown.as_text() == stepper().as_text()
+            widget.edit(*where)
+        assert widget.as_text() == stepper().as_text()
 
     def test_stage_and_cell_are_set_by_name_and_refuse_what_is_not_there(self):
-        shown = stepper()
-        shown.stage = "scores"
-        assert shown.stage == 1
-        shown.cell = ("output", 2, 1)
-        assert shown.stage == 4
-        shown.stage = 0
-        assert shown.cell is None and shown.step == 0
+        widget = stepper()
+        widget.stage = "scores"
+        assert widget.stage == 1
+        widget.cell = ("output", 2, 1)
+        assert widget.stage == 4
+        widget.stage = 0
+        assert widget.cell is None and widget.step == 0
         for name, value in (
             ("stage", 9),
             ("stage", "mask"),
@@ -488,30 +490,30 @@ class TestStepper:
             ("cell", 3),
         ):
             with pytest.raises(ValueError, match=name):
-                setattr(shown, name, value)
+                setattr(widget, name, value)
 
     def test_scores_come_cell_by_cell_and_other_matrices_row_by_row(self):
-        shown = stepper()
+        widget = stepper()
         eye = np.eye(2)
-        assert [stage["steps"] for stage in shown._stages] == [1, 9, 3, 3, 3]
+        assert [stage["steps"] for stage in widget._stages] == [1, 9, 3, 3, 3]
         assert [stage["steps"] for stage in AttentionStepper(Q, eye, eye, eye, TOKENS)._stages][:2] == [1, 9]
         one = AttentionStepper.from_qkv([[1.0]], [[1.0], [0.5]], [[1.0], [2.0]], ["a"], ["b", "c"], mask=[[1, 0]])
         assert [stage["steps"] for stage in one._stages] == [1, 2, 1, 1, 1, 1]
 
     def test_a_step_brings_its_stage_and_a_stage_is_shown_complete(self):
-        shown = stepper()
+        widget = stepper()
         for step, stage in ((0, 0), (1, 1), (9, 1), (10, 2), (18, 4)):
-            shown.step = step
-            assert (shown.step, shown.stage) == (step, stage)
-        shown.stage = "scores"
-        assert shown.step == 9
-        shown.step = 4
-        shown.stage = 1  # no change of stage: what is filled stays as it is
-        assert shown.step == 4
+            widget.step = step
+            assert (widget.step, widget.stage) == (step, stage)
+        widget.stage = "scores"
+        assert widget.step == 9
+        widget.step = 4
+        widget.stage = 1  # no change of stage: what is filled stays as it is
+        assert widget.step == 4
 
     def test_all_it_sends_is_json(self):
-        shown = stepper(mask=np.tri(3, dtype=bool), attention=right_attention)
-        sent = on_page(shown)
+        widget = stepper(mask=np.tri(3, dtype=bool), attention=right_attention)
+        sent = on_page(widget)
         json.dumps([sent.numbers, sent.labels, sent.theirs], allow_nan=False)
         assert sent.theirs["numbers"] == sent.numbers
 

@@ -14,7 +14,9 @@ from course_utils.views.shared.base import CourseWidget, script, style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS, TILE, STEP = 12, 44, 54  # tiles a row, and their size and distance in the picture, in pixels
+COLUMNS = 12  # tiles a row
+TILE = 44  # the size of a tile in the picture, in pixels
+STEP = 54  # from one tile to the next
 
 
 class DuelBoard(CourseWidget):

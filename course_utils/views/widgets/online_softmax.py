@@ -23,7 +23,8 @@ from course_utils.views.shared.number_text import bracketed, three_decimals
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_KEYS, _MOST_VALUES = 32, 8  # more do not fit a page
+_MOST_KEYS = 32  # more do not fit a page
+_MOST_VALUES = 8
 
 
 class OnlineSoftmaxStepper(CourseWidget):
@@ -317,25 +318,25 @@ def _checked_values(values, count):
 # --- the picture ----------------------------------------------------------------------------------------------------
 
 
-def _draw(shown):
-    heads = ["keys", "score", *shown._columns]
-    rows = [["nothing yet", "", *shown._frames[0]["cells"]]]
-    for frame in shown._frames[1:]:
-        keys = shown._keys[frame["start"] : frame["stop"]]
+def _draw(widget):
+    heads = ["keys", "score", *widget._columns]
+    rows = [["nothing yet", "", *widget._frames[0]["cells"]]]
+    for frame in widget._frames[1:]:
+        keys = widget._keys[frame["start"] : frame["stop"]]
         rows.append([_name_span(keys), ", ".join(key["score"] for key in keys), *frame["cells"]])
     wide = [7.4 * max(map(len, column)) + 18 for column in zip(heads, *rows, strict=True)]
-    lines = shown._ends["lines"]
+    lines = widget._ends["lines"]
     width = max(sum(wide) + 24, 7.2 * max(map(len, lines)) + 24, 420)
     height = 34 + 24 * (len(rows) + 1) + 12 + 20 * len(lines) + 8
     fig = new_figure(width, height)
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0))
     ax.axis("off")
-    ax.text(12, 18, shown.title, fontweight="bold", va="center", parse_math=False)
+    ax.text(12, 18, widget.title, fontweight="bold", va="center", parse_math=False)
     for place, row in enumerate([map(typeset, heads), *rows]):
         right = 12.0
         middle = 46 + 24 * place
-        if place - 1 == shown.step:
+        if place - 1 == widget.step:
             ax.axhspan(middle - 12, middle + 12, color=palette.INK, alpha=0.15, linewidth=0)
         for column, (cell, width_here) in enumerate(zip(row, wide, strict=True)):
             right += width_here

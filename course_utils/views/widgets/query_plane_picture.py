@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIDE = 300  # of a plane, in pixels of the picture and units of the page
-_LETTER, _LINE, _RIM = 7.2, 15, 8  # a label's size, and its distance from the edge, in the same
+_LETTER = 7.2  # the width of a letter of a label, in the same
+_LINE = 15  # the height of a label
+_RIM = 8  # its distance from the edge
 
 
 def plane_of_queries(query: Sequence[float], keys: np.ndarray, names: list[str]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def tell_story(
     mask: np.ndarray | None,
     attention: Callable[..., Any] | None,
     kind: Any,
-    given: Any,
+    inputs: Any,
 ) -> Story:
     """Return the story of queries (n, d_k), keys (m, d_k) and values (m, d_v); stepper_story.js tells it too."""
     # the arithmetic, and in `theirs` what the learner's function makes of the same numbers
@@ -58,7 +58,7 @@ def tell_story(
         matrices[name] = _matrix(name, values, rows, columns, role, text, shade, expected)
 
     # what was given: X and the three W, or nothing, if Q, K and V were given themselves
-    for name, values in given.items():
+    for name, values in inputs.items():
         rows = tokens if name == "X" else [str(row) for row in range(len(values))]
         add(name, values, rows, features(values))
     # queries, keys and values
@@ -81,10 +81,10 @@ def tell_story(
     add("output", displayed_output, tokens, features(v), "output", expected=weights @ v)
 
     whose = "" if theirs is None else ", from your function"
-    return Story(_stages(matrices, given, d_k, before, whose), matrices, problem, theirs)
+    return Story(_stages(matrices, inputs, d_k, before, whose), matrices, problem, theirs)
 
 
-def _stages(matrices: dict[str, dict], given: Any, d_k: int, before: str, whose: str) -> list[dict[str, Any]]:
+def _stages(matrices: dict[str, dict], inputs: Any, d_k: int, before: str, whose: str) -> list[dict[str, Any]]:
     """The stages one after the other: each with its formula, what it makes, the line that says so, and its steps.
 
     What is given stands there in one step. Scores come cell by cell, and everything else row by row.
@@ -98,8 +98,8 @@ def _stages(matrices: dict[str, dict], given: Any, d_k: int, before: str, whose:
         return {"name": name, "formula": formula, "results": results, "line": items, "steps": steps or rows}
 
     stages = []
-    if given:
-        formula = f"X: one row per token, d_model = {given['X'].shape[1]} numbers each"
+    if inputs:
+        formula = f"X: one row per token, d_model = {inputs['X'].shape[1]} numbers each"
         stages.append(stage("X", formula, ["X"], line("X"), 1))
         # X stands once: three lines with an X each would be too tall.
         products = line("X", "·", "W_Q", "W_K", "W_V", "=", "Q", "K", "V")
