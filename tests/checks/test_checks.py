@@ -188,14 +188,14 @@ def test_a_table_of_the_visible_answers_fails_on_hidden_inputs():
 @pytest.mark.parametrize(
     ("grade_id", "entries", "share"),
     [
-        ("by_hand_three", {"score_33": 2, "weights_3": [0.164, 0.164, 0.673]}, 1.0),
-        ("by_hand_three", {"score_33": 2.0, "weights_3": (0.164, 0.1636, 0.6728)}, 1.0),
-        ("by_hand_three", {"score_33": np.float64(2), "weights_3": np.array([0.16358, 0.16358, 0.67284])}, 1.0),
-        ("by_hand_three", {"score_33": 1, "weights_3": [0.164, 0.164, 0.673]}, 0.5),
-        ("by_hand_three", {"score_33": 2, "weights_3": [0.16, 0.16, 0.67]}, 0.5),
-        ("by_hand_three", {"score_33": 2, "weights_3": [0.164, 0.673]}, 0.5),
+        ("by_hand_three", {"score_33": 3, "weights_3": [0.178, 0.088, 0.734]}, 1.0),
+        ("by_hand_three", {"score_33": 3.0, "weights_3": (0.178, 0.0879, 0.7337)}, 1.0),
+        ("by_hand_three", {"score_33": np.float64(3), "weights_3": np.array([0.17837, 0.08795, 0.73368])}, 1.0),
+        ("by_hand_three", {"score_33": 1, "weights_3": [0.178, 0.088, 0.734]}, 0.5),
+        ("by_hand_three", {"score_33": 3, "weights_3": [0.18, 0.09, 0.73]}, 0.5),
+        ("by_hand_three", {"score_33": 3, "weights_3": [0.178, 0.734]}, 0.5),
         ("by_hand_three", {"score_33": None, "weights_3": None}, 0.0),
-        ("by_hand_three", {"score_33": "2", "weights_3": ["0.164", "0.164", "0.673"]}, 0.0),
+        ("by_hand_three", {"score_33": "3", "weights_3": ["0.178", "0.088", "0.734"]}, 0.0),
         ("by_hand_two", {"order_output": [1.53, 1.47], "delayed_output": [1.42, 1.58]}, 1.0),
         ("by_hand_two", {"order_output": [1.5265, 1.4735], "delayed_output": [1.4211, 1.5789]}, 1.0),
         ("by_hand_two", {"order_output": [1.52, 1.48], "delayed_output": [1.44, 1.56]}, 0.0),
@@ -210,10 +210,10 @@ def test_each_entry_worked_by_hand_earns_its_share(grade_id, entries, share):
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"score_33": "2", "weights_3": [0.164, 0.164, 0.673]}, "score_33: the text '2' is not a number"),
-        ({"score_33": 2, "weights_3": None}, "weights_3 is not filled in."),
-        ({"score_33": 2, "weights_3": [0.164, 0.164]}, "weights_3 has shape (2,), expected (3,)."),
-        ({"score_33": 2, "weights_3": [0.16, 0.16, 0.67]}, "rounded to 2 decimals: give 3."),
+        ({"score_33": "3", "weights_3": [0.178, 0.088, 0.734]}, "score_33: the text '3' is not a number"),
+        ({"score_33": 3, "weights_3": None}, "weights_3 is not filled in."),
+        ({"score_33": 3, "weights_3": [0.178, 0.088]}, "weights_3 has shape (2,), expected (3,)."),
+        ({"score_33": 3, "weights_3": [0.18, 0.09, 0.73]}, "rounded to 2 decimals: give 3."),
     ],
     ids=["a text", "not filled in", "too short", "two decimals"],
 )
@@ -289,19 +289,19 @@ def test_the_bug_as_it_stands_is_not_given_away():
 @pytest.mark.parametrize(
     ("weights", "what"),
     [
-        ([0.165, 0.164, 0.673], "nearly right"),
-        ([0.164, 0.164, 0.675], "nearly right"),
+        ([0.179, 0.088, 0.734], "nearly right"),
+        ([0.178, 0.088, 0.736], "nearly right"),
         ([0.2, 0.25, 0.55], "the largest too small"),
     ],
 )
 def test_a_number_that_is_nearer_to_right_than_to_a_known_mistake_is_not_called_one(weights, what):
-    verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", {"score_33": 2, "weights_3": weights}))
+    verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", {"score_33": 3, "weights_3": weights}))
     assert (verdict.share, verdict.misconception) == (0.5, f"weights_3: {what}")
 
 
 def test_of_one_number_that_is_clearly_off_the_place_is_told_and_no_other():
-    """0.165 for 0.164 is not right either, to three decimals, but nearly."""
-    entries = {"score_33": 2, "weights_3": [0.165, 0.165, 0.4]}
+    """0.179 for 0.178 is not right either, to three decimals, but nearly."""
+    entries = {"score_33": 3, "weights_3": [0.179, 0.089, 0.4]}
     verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", entries))
     assert verdict.misconception == "weights_3: one number wrong"
     assert "one number that is clearly off; the others are right, or nearly so." in verdict.message
@@ -325,15 +325,15 @@ def test_an_answer_that_calls_an_unwritten_one_is_told_its_name():
 
 
 def test_pencil_rounding_of_a_known_mistake_is_still_recognised():
-    rounded = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.11, 0.11, 0.79]})
+    rounded = gather(1, "by_hand_three", {"score_33": 3, "weights_3": [0.11, 0.04, 0.84]})
     assert judge_of(1, "by_hand_three").judge(rounded).misconception == "no scaling"
 
 
 def test_a_known_mistake_is_recognised_while_another_entry_is_still_empty():
-    entries = {"score_33": None, "weights_3": [0.1065, 0.1065, 0.787]}
+    entries = {"score_33": None, "weights_3": [0.1142, 0.042, 0.8438]}
     verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", entries))
     assert (verdict.misconception, verdict.share) == ("no scaling", 0.0)
-    empty = {"score_33": 2, "weights_3": None}
+    empty = {"score_33": 3, "weights_3": None}
     assert judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", empty)).misconception is None
 
 
@@ -675,7 +675,7 @@ def test_an_unknown_exercise_says_which_there_are():
 
 
 def test_the_report_gives_the_points():
-    evidence = gather(1, "by_hand_three", {"score_33": 2, "weights_3": [0.1, 0.2, 0.7]})
+    evidence = gather(1, "by_hand_three", {"score_33": 3, "weights_3": [0.1, 0.2, 0.7]})
     text = str(CheckMessage(1, "by_hand_three", judge_of(1, "by_hand_three").judge(evidence)))
     assert "not yet, 1 of 2 points" in text
 

@@ -76,7 +76,7 @@ def result(graded, grade_id):
 def slips(tmp_path_factory):
     """The grade of a notebook with many slips: each costs its own exercise."""
     answers = {
-        "by_hand_three": "score_33 = 2\nweights_3 = [0.107, 0.107, 0.787]",
+        "by_hand_three": "score_33 = 3\nweights_3 = [0.114, 0.042, 0.844]",
         "softmax_row": UNSHIFTED,
         "scores": "def scores(Q, K):\n    return my_dots(Q, K)",
         "scale_scores": f"from torch.nn.functional import scaled_dot_product_attention as lib\n{RIGHT_SCALE}",
@@ -127,7 +127,7 @@ def test_untidy_answers_that_are_right_score_full_marks(tmp_path):
     file is left as it was."""
     leaves = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
     answers = {
-        "by_hand_three": "score_33 = 2\nweights_3 = (0.164, 0.1636, 0.6728)",
+        "by_hand_three": "score_33 = 3\nweights_3 = (0.178, 0.0879, 0.7337)",
         "scores": leaves + "def scores(Q, K):\n    return [[sum(a * b for a, b in zip(q, k)) for k in K] for q in Q]",
         "scale_scores": f"{RIGHT_SCALE}\nprint('S is', 1)\nscale_scores(1, 2)",
     }

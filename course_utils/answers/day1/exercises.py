@@ -321,14 +321,14 @@ SELF_ATTENTION_MISTAKES = (
 # By hand ------------------------------------------------------------------------------------------------------------
 
 TWO_DECIMALS, THREE_DECIMALS = 5.5e-3, 5.5e-4  # half a unit of the last place, and a little for rounding on the way
-THREE_Q = [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]  # the, arrived, parcel
-THREE_K = [[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]
+THREE_Q = [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]  # the, arrived, parcel
+THREE_K = [[1.0, 0.0], [-2.0, 1.0], [1.0, 1.0]]
 TWO = lists.attention(TRACE_Q, TRACE_K, TRACE_V)
 
 
 def by_hand_three(scale=2**0.5, queries=THREE_Q, keys=THREE_K, row=2):
     raw = dot_products(queries, keys)[row]
-    return {"score_33": 2.0, "weights_3": lists.softmax([score / scale for score in raw])}
+    return {"score_33": 3.0, "weights_3": lists.softmax([score / scale for score in raw])}
 
 
 def by_hand_two(**step):
@@ -338,30 +338,30 @@ def by_hand_two(**step):
 
 THREE_MISTAKES = (
     Mistake("no scaling", by_hand_three(scale=1.0),
-        "These are the weights without the scale: divide 0, 0 and 2 by √2 before the exponentials."),
+        "These are the weights without the scale: divide 1, 0 and 3 by √2 before the exponentials."),
     Mistake("scaling by d_k", by_hand_three(scale=2.0),
         "These are the weights you get when the scores are divided by d_k = 2. Divide by √2."),
     Mistake("multiplied by the root", by_hand_three(scale=0.5**0.5),
         "The scores are multiplied by √2. Divide by it."),
     Mistake("the first row", by_hand_three(row=0),
-        "This is row 1. The question is about the third query, that of parcel."),
+        "These are the weights of the query of “the”. The question is about the query of “parcel”."),
     Mistake("the second row", by_hand_three(row=1),
-        "This is row 2. The question is about the third query, that of parcel."),
+        "These are the weights of the query of “arrived”. The question is about the query of “parcel”."),
     Mistake("queries and keys exchanged", by_hand_three(queries=THREE_K, keys=THREE_Q),
-        "These are the weights of the third key with the three queries. Take the third row of Q with each row of K."),
-    Mistake("the row of the worked example", {"score_33": 2.0, "weights_3": [0.2483, 0.2483, 0.5035]},
-        "This is the row of arrived in the lesson's worked example. Here the keys are others, and row 3 is parcel's."),
-    Mistake("scaled score", {**by_hand_three(), "score_33": math.sqrt(2)},
-        "1.414 is the scaled score. score_33 is the dot product itself, before the division."),
-    Mistake("scores in place of weights", {"score_33": 2.0, "weights_3": [0.0, 0.0, 2.0]},
+        "These come of the key of “parcel” with the three queries. Take its query, the last row of Q, with each row of K."),
+    Mistake("the row of the worked example", {"score_33": 3.0, "weights_3": [0.2483, 0.2483, 0.5035]},
+        "This is the row of “arrived” in the lesson's worked example. Here the query is that of “parcel”, among other keys."),
+    Mistake("scaled score", {**by_hand_three(), "score_33": 3 / math.sqrt(2)},
+        "2.121 is the scaled score. score_33 is the dot product itself, before the division."),
+    Mistake("scores in place of weights", {"score_33": 3.0, "weights_3": [1.0, 0.0, 3.0]},
         "These are the scores. Weights come after the softmax."),
-    Mistake("scaled scores in place of weights", {"score_33": 2.0, "weights_3": [0.0, 0.0, 1.4142]},
+    Mistake("scaled scores in place of weights", {"score_33": 3.0, "weights_3": [0.7071, 0.0, 2.1213]},
         "These are the scaled scores. Weights come after the softmax."),
-    Mistake("exponentials not normalised", {"score_33": 2.0, "weights_3": [1.0, 1.0, 4.1133]},
-        "These are the exponentials. Divide each by their sum, 6.1133."),
-    Mistake("a score of 0 without a weight", {"score_33": 2.0, "weights_3": [0.0, 0.0, 1.0]},
+    Mistake("exponentials not normalised", {"score_33": 3.0, "weights_3": [2.0281, 1.0, 8.3423]},
+        "These are the exponentials. Divide each by their sum, 11.3704."),
+    Mistake("a score of 0 without a weight", {"score_33": 3.0, "weights_3": [0.1956, 0.0, 0.8044]},
         "A score of 0 is a score like any other: its exponential is e^0 = 1, so its key gets a weight too."),
-    Mistake("two decimals", {"score_33": 2.0, "weights_3": [0.16, 0.16, 0.67]},
+    Mistake("two decimals", {"score_33": 3.0, "weights_3": [0.18, 0.09, 0.73]},
         "Right as far as it goes, but rounded to 2 decimals: give 3."),
 )  # fmt: skip
 ROUNDED = {"order_output": [1.5, 1.5], "delayed_output": [1.4, 1.6]}
