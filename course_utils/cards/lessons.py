@@ -28,6 +28,8 @@ def claims(text: str) -> list[str]:
     for token, after in _pairs(parse(text)):
         if token.type == "heading_open":
             under = after.content == DEFEND
+        elif token.type == "table_open":  # of mistakes, which are no claims
+            under = False
         elif under and token.type == "inline" and token.level > 1:  # within a list
             entries.append(" ".join(token.content.split()))
     return entries

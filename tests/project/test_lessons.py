@@ -156,7 +156,9 @@ def test_relative_links_and_their_anchors_exist(path):
         file = folder / target if target else folder / f"{path.stem}.ipynb"
         assert file.is_file(), target
         kind = "exercises" if file.parent.resolve().name in ("exercises", "solutions") else "lessons"
-        named = {heading.replace(" ", "-") for heading in headings(ROOT / "sources" / kind / f"{file.stem}.md")}
+        of_docs = file.suffix == ".md"  # GitHub makes their anchors
+        source = file if of_docs else ROOT / "sources" / kind / f"{file.stem}.md"
+        named = {(each.lower() if of_docs else each).replace(" ", "-") for each in headings(source)}
         assert not anchor or anchor in named, f"{target}#{anchor}"
 
 
