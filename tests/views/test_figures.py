@@ -35,19 +35,6 @@ def test_both_halves_show_news_on_its_way_to_the_last_token():
         assert max(arrow.xy[0] for arrow in arrows) > 2.5
 
 
-def test_bars_are_as_high_as_the_weights_and_say_so():
-    weights = [[0.5, 0.3, 0.2], [0.9, 0.06, 0.04]]
-    fig = figures.temperature_bars(weights, NAMES, [1, 0.5])
-    for ax, row in zip(fig.axes, weights, strict=True):
-        np.testing.assert_allclose([bar.get_height() for bar in ax.patches], row)
-        assert texts(ax) == [f"{w:.2f}" for w in row]
-    assert [ax.get_title(loc="left") for ax in fig.axes] == ["temperature 1", "temperature 0.5"]
-
-
-def test_one_temperature_is_enough():
-    assert len(figures.temperature_bars([[1.0]], ["only"], [2]).axes) == 1
-
-
 def test_the_triangle_has_the_values_at_its_corners_and_every_output_as_a_dot():
     outputs = [[0.4, 0.2], [0.2, 0.4]]
     (ax,) = figures.triangle_of_values(VALUES, outputs, NAMES, cloud=[[0.1, 0.1]]).axes
@@ -67,7 +54,6 @@ def test_no_label_is_cut_off():
     """Everything drawn lies on the page: the tight box of each figure is inside the figure."""
     drawn = (
         figures.path_lengths(["the", "parcel", "that", "we", "sent", "arrived"]),
-        figures.temperature_bars([[0.5, 0.3, 0.2]] * 4, ["honey", "lemon", "orange"], [4, 1, 0.5, 0.1]),
         figures.triangle_of_values(VALUES, [[0.4, 0.2]], NAMES),
         worked_way(),
     )
@@ -122,7 +108,6 @@ def test_the_whole_way_has_a_cell_for_each_number_and_the_shapes_of_what_it_is_g
 
 def test_what_the_drawings_say_in_words_is_what_they_show():
     assert "4 words “a b c d”" in figures.path_lengths(["a", "b", "c", "d"]).get_label()
-    assert "at 0.5 the 0.90, parcel 0.06" in figures.temperature_bars([[0.9, 0.06, 0.04]], NAMES, [0.5]).get_label()
     inside = figures.triangle_of_values(VALUES, [[0.4, 0.2]], NAMES, cloud=[[0.1, 0.1], [0.5, 0.5]]).get_label()
     assert "(0.40, 0.20)" in inside and "2 outputs of random queries: all lie inside it" in inside
     assert "not all lie inside" in figures.triangle_of_values(VALUES, [[0.7, 0.4]], NAMES).get_label()

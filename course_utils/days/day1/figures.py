@@ -30,17 +30,17 @@ def path_lengths(tokens: Sequence[str]) -> Figure:
         for place, token in enumerate(tokens):
             on_the_way = place in (0, last) or ax is chain
             ax.add_patch(Circle((place, 0), rim, fill=False, linewidth=2 if on_the_way else 1,
-                                edgecolor=palette.QUERY if on_the_way else palette.INK))  # fmt: skip
+                                edgecolor=palette.INDIGO if on_the_way else palette.INK))  # fmt: skip
             ax.text(place, -0.6, token, ha="center", weight="bold" if place in (0, last) else "normal")
     for place in range(last):
-        _arrow(chain, (place + rim, 0), (place + 1 - rim, 0), palette.QUERY)
-        chain.text(place + 0.5, 0.16, f"{place + 1}", ha="center", color=palette.QUERY, weight="bold")
+        _arrow(chain, (place + rim, 0), (place + 1 - rim, 0), palette.INDIGO)
+        chain.text(place + 0.5, 0.16, f"{place + 1}", ha="center", color=palette.INDIGO, weight="bold")
     for place in reversed(range(last)):
         turn = math.pi / 2 * (1 + place / last)  # each arrow reaches the last word at a place of its own
         end = (last + rim * math.cos(turn), rim * math.sin(turn))
-        how = {"width": 1, "colour": palette.INK} if place else {"colour": palette.QUERY}
+        how = {"width": 1, "colour": palette.INK} if place else {"colour": palette.INDIGO}
         _arrow(looks, (place, rim), end, bend=-0.38, **how)
-    looks.text(last / 2, 0.19 * last + rim + 0.08, "1", ha="center", color=palette.QUERY, weight="bold")
+    looks.text(last / 2, 0.19 * last + rim + 0.08, "1", ha="center", color=palette.INDIGO, weight="bold")
     fig.subplots_adjust(left=0.02, right=0.98, top=0.86, bottom=0.02, wspace=0.08)
     return described(
         fig,
@@ -48,29 +48,6 @@ def path_lengths(tokens: Sequence[str]) -> Figure:
         "on, neighbour to neighbour, to the last. Right, attention: each of the others has an arrow of its own to the "
         "last; that of the first is number 1, and there is no second.",
         f"How far is it from “{tokens[0]}” to “{tokens[-1]}”? {last} steps through states, or one look.",
-    )
-
-
-def temperature_bars(weights: Any, names: Sequence[str], temperatures: Sequence[float]) -> Figure:
-    """One bar chart per temperature: weights is (temperatures, names), each row summing to 1."""
-    fig = new_figure(180 * len(temperatures), 220)
-    axes = np.atleast_1d(fig.subplots(1, len(temperatures), sharey=True))
-    for ax, row, temperature in zip(axes, weights, temperatures, strict=True):
-        bars = ax.bar(names, row, color=palette.WEIGHT, width=0.7)
-        ax.bar_label(bars, [f"{w:.2f}" for w in row], padding=2)
-        ax.set_title(f"temperature {temperature:g}")
-        ax.set_ylim(0, 1.15)
-        ax.set_yticks([0, 0.5, 1])
-    axes[0].set_ylabel("weight")
-    fig.subplots_adjust(left=0.28 / len(axes), right=0.99, top=0.86, bottom=0.13, wspace=0.12)
-    rows = [
-        f"at {temperature:g} {', '.join(f'{name} {w:.2f}' for name, w in zip(names, row, strict=True))}"
-        for row, temperature in zip(weights, temperatures, strict=True)
-    ]
-    return described(
-        fig,
-        f"A bar chart of weights for each of {len(rows)} temperatures: {'; '.join(rows)}.",
-        "The same scores at each temperature: the lower it is, the more goes to the best one.",
     )
 
 

@@ -7,15 +7,6 @@ from course_utils.models import real_sentences
 from course_utils.views import Guess
 
 
-def left_of_the_first_token() -> Guess:
-    return Guess.number(
-        1, "left of the first token",
-        "After a 1 and 19 zeros, how large is the state?",
-        truth=np.prod([0.5] * 19), low=1e-8, high=1, scale="log",
-        why="Nineteen times the state was halved.",
-    )  # fmt: skip
-
-
 def weight_against_temperature() -> Guess:
     scores = [2.0, 0.4, 1.2]  # of honey, lemon and orange
 
@@ -38,7 +29,7 @@ def two_keys_tie() -> Guess:
         "Scores of 100 with the, 0 with parcel and 100 with arrived: who gets more than 1% of the weight?",
         choices=["the", "arrived", "the, arrived", "the, parcel, arrived"],
         truth=", ".join(attended),
-        why="A softmax need not pick one. The next table has the weights.",
+        why="A softmax need not pick one of the two. The next table has the weights.",
     )  # fmt: skip
 
 
@@ -46,9 +37,9 @@ def shape_of_the_output() -> Guess:
     output, _ = arrays.attention(np.zeros((2, 3)), np.zeros((5, 3)), np.zeros((5, 4)))
     return Guess.choice(
         1, "shape of the output",
-        "Two queries, five keys, d_k = 3 and d_v = 4: which shape has the output?",
+        "Two queries, five keys, d_k = 3 and d_v = 4: what shape is the output?",
         choices=["(2, 3)", "(2, 4)", "(2, 5)", "(5, 4)"], truth=str(output.shape),
-        why="One row a query, and as many columns as a value has numbers.",
+        why="One row per query, and as many columns as a value has numbers.",
     )  # fmt: skip
 
 
@@ -58,7 +49,7 @@ def memory_of_the_weights() -> Guess:
         1, "memory of the weights",
         "How many GB do the weights of one head take at 100,000 tokens?",
         truth=4 * tokens**2 / 1e9, low=0.001, high=10_000, scale="log", unit="GB",
-        why="Four bytes for each pair of tokens. Twice the tokens would take four times as much.",
+        why="Four bytes for each pair of tokens, 10 billion pairs.",
     )  # fmt: skip
 
 
@@ -69,5 +60,5 @@ def heads_that_find_the_parcel() -> Guess:
         1, "heads that find the parcel",
         "How many of the 270 heads give parcel more than half of the attention of arrived?",
         choices=["1", "about 10", "about 50", "more than 100"], truth=str(n_heads),
-        why="The next best one gives it .30. Most heads look for other things, or at the first token.",
+        why="The next best one gives it 0.30. Most heads look for other things, or at the first token.",
     )  # fmt: skip

@@ -13,7 +13,8 @@ const TURNS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDo
 const HELP =
   "Drag the tip of the query, tap where it shall point, or move it with arrow keys; + and − change its length alone.";
 const UNANSWERED = "has not answered for this query: that needs Python, in JupyterLab.";
-const PATH_NOTE = "The dashed path is where the output goes as the query grows in its direction, from length 0 on.";
+const PATH_NOTE =
+  "A line to a value is as wide as its weight. The dashed path is where the output goes as the query grows.";
 
 class QueryPlaneView {
   unanswered;
@@ -133,11 +134,11 @@ class QueryPlaneView {
   }
 
   drawTable() {
-    this.table = make("table", "course-plane-table", { "aria-label": "scores and weights" });
+    this.table = make("table", "course-plane-table", { "aria-label": "scaled scores and weights" });
     const heads = this.table.createTHead().insertRow();
     for (const [text, name] of [
       ["key", "name"],
-      ["score", "score"],
+      ["q·k/√2", "score"],
       ["weight", "weight"],
     ]) {
       heads.append(make("th", `course-plane-${name}`, { scope: "col" }, text));
@@ -181,7 +182,7 @@ class QueryPlaneView {
     const middle = make("div", "course-plane-middle");
     this.message = make("div", "course-told course-plane-told");
     this.compared = make("div", "course-plane-compared");
-    middle.append(title("scores q·k/√2, weights"), this.table);
+    middle.append(title("weights"), this.table);
     const columns = make("div", "course-plane-columns");
     columns.append(this.left.node, middle, this.right.node);
     this.live = make("div", "course-live", { role: "status" });
