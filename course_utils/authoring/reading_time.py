@@ -28,7 +28,7 @@ _CELL = re.compile(r"^```\{code-cell\}.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADER = re.compile(r"\A```[^\n]*\n(?:---\n.*?^---\n|(?::[^\n]*\n)+)?", re.MULTILINE | re.DOTALL)
 _HIDDEN = "source_hidden: true"
 _CALLED = re.compile(r"\b(?:views\.)?([A-Z]\w+)(?:\.\w+)?\(")
-_NAMED = re.compile(r"^\w+ = [A-Z]\w+\(.*\)$", re.MULTILINE)
+_NAMED = re.compile(r"^(\w+) = [A-Z]\w+\(.*\)$", re.MULTILINE)
 _GUESSES = re.compile(r"\bguesses(?:\.\w+)?\(")
 _PENCIL = re.compile(r"\bby pencil\b", re.IGNORECASE)
 _TIMES = re.compile(r"^\*\*(?:Time\*\*|A place to stop\.).*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)  # asks for nothing
@@ -106,8 +106,8 @@ def _play(cell: str) -> float:
 
 
 def _widgets(code: str) -> list[type[CourseWidget]]:
-    """Return the widgets that code shows; one that gets a name is not shown by that line."""
-    shown = _NAMED.sub("", code)
+    """Return the widgets that code shows; one that gets a name is shown if a line is that name alone."""
+    shown = _NAMED.sub(lambda line: line[0] if f"\n{line[1]}\n" in code else "", code)
     return [getattr(views, name) for name in _CALLED.findall(shown) if name in views.__all__]
 
 

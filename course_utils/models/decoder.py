@@ -44,8 +44,7 @@ class Decoder(nn.Module):
         super().__init__()
         for name, size in (("vocabulary", vocabulary), ("d_model", d_model), ("n_heads", n_heads)):
             whole(name, size)
-        self.n_heads = n_heads
-        self.window = window
+        self.n_heads, self.window = n_heads, window
         self.embedding = nn.Embedding(vocabulary, d_model)
         d_ff = 4 * d_model if d_ff is None else whole("d_ff", d_ff, least=0)
         sizes = (d_model, n_heads, n_kv_heads, d_ff, rope_base, scale, gated, eps)

@@ -23,8 +23,7 @@ class AllocatorWatch(Watch):
     """What `BlockAllocator` promises. It knows the table of each sequence, as the calls so far gave it."""
 
     def __init__(self, n_blocks: int, block_size: int):
-        self.block_size = block_size
-        self.n_blocks = n_blocks
+        self.n_blocks, self.block_size = n_blocks, block_size
         self.tables: dict[str, list[int]] = {}
         self.lengths: dict[str, int] = {}
 
@@ -61,13 +60,12 @@ class AllocatorWatch(Watch):
 
     def _append(self, seq: str, result: Sequence[float] | None) -> None:
         # what has to happen, as the calls so far decide it
-        table = self.tables.get(seq, [])
-        length = self.lengths.get(seq, 0)
+        table, length = self.tables.get(seq, []), self.lengths.get(seq, 0)
         holders = self._holders()
-        slot = length % self.block_size  # where the token goes within its block
+        offset = length % self.block_size  # where the token goes within its block
         fresh = self._fresh(seq, holders)  # whether it needs a new block
         free = self.n_blocks - len(holders)
-        shared = slot > 0 and fresh  # a last block with room that a fork shares: the new one is its copy
+        shared = offset > 0 and fresh  # a last block with room that a fork shares: the new one is its copy
         # a refusal is right only if a block is needed and none is free
         if result is None:
             if not fresh:
@@ -90,8 +88,8 @@ class AllocatorWatch(Watch):
             breaks(
                 "an open block is filled first", f"{seq} got block {block}, though block {table[-1]} has a free slot"
             )
-        if got != slot:
-            breaks("slots in order", f"token {length} of {seq} went to slot {got}, and not to slot {slot}")
+        if got != offset:
+            breaks("slots in order", f"token {length} of {seq} went to slot {got}, and not to slot {offset}")
         # the choice of a block was free: it is recorded, and holds from now on
         self.tables[seq] = [*(table[:-1] if shared else table), *([block] if fresh else [])]
         self.lengths[seq] = 1 + length
@@ -102,11 +100,11 @@ class AllocatorWatch(Watch):
 
     def _table(self, seq: str, result: Sequence[float] | None) -> None:
         returned = [int(block) for block in result or ()]
-        table = self.tables[seq]
-        if returned != table:
+        known = self.tables[seq]
+        if returned != known:
             breaks(
                 "a table keeps its blocks",
-                f"the table of {seq} is {_shorten(returned)}, and its tokens went to {table}",
+                f"the table of {seq} is {_shorten(returned)}, and its tokens went to {known}",
             )
 
     def _free(self, seq: str, _: Sequence[float] | None) -> None:
@@ -164,8 +162,7 @@ class PrefixWatch(Watch):
     """
 
     def __init__(self, n_blocks: int, block_size: int):
-        self.n_blocks = n_blocks
-        self.block_size = block_size
+        self.n_blocks, self.block_size = n_blocks, block_size
         self.clock = 0
         self.prompts: dict[str, tuple[int, ...]] = {}
         self.tables: dict[str, list[int]] = {}
@@ -286,9 +283,9 @@ class PrefixWatch(Watch):
 
     def _table(self, name: str, result: Sequence[float] | None) -> None:
         returned = [int(block) for block in result or ()]
-        table = self.tables[name]
-        if returned != table:
-            breaks("a table keeps its blocks", f"the table of {name} is {_shorten(returned)}, and it was {table}")
+        known = self.tables[name]
+        if returned != known:
+            breaks("a table keeps its blocks", f"the table of {name} is {_shorten(returned)}, and it was {known}")
 
     def _release(self, name: str, _: Sequence[float] | None) -> None:
         table = self.tables.pop(name)
@@ -345,9 +342,7 @@ class SchedulerWatch(Watch):
     """What `Scheduler` promises. It knows what each request has computed and generated, in order of arrival."""
 
     def __init__(self, n_blocks: int, block_size: int, budget: int):
-        self.n_blocks = n_blocks
-        self.block_size = block_size
-        self.budget = budget
+        self.n_blocks, self.block_size, self.budget = n_blocks, block_size, budget
         self.prompt: dict[str, int] = {}  # of those that are not finished
         self.new: dict[str, int] = {}
         self.computed: dict[str, int] = {}

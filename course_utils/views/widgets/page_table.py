@@ -164,11 +164,11 @@ class PoolState:
         """Add a token to a sequence."""
         table = self.tables.get(name, [])
         length = self.lengths.get(name, 0)
-        slot = length % self.block_size
+        offset = length % self.block_size
         token = f"{name}{length}"
-        how = f"slot {slot} of block {table[-1]}" if slot else ""
+        how = f"slot {offset} of block {table[-1]}" if offset else ""
         try:
-            if not slot:
+            if not offset:
                 table = [*table, self.pool.allocate()]
                 self.slots[table[-1]] = []
                 how = f"slot 0 of block {table[-1]}, which was free"
@@ -178,7 +178,7 @@ class PoolState:
                 self.pool.release(shared)
                 table = [*table[:-1], own]
                 self.slots[own] = [*self.slots[shared]]
-                how = f"slot {slot} of block {own}, a copy of block {shared}, which others hold, too: copy on write"
+                how = f"slot {offset} of block {own}, a copy of block {shared}, which others hold, too: copy on write"
         except CacheFull:
             self.changed = []
             self.message = f"append {name}: no block is free. Nothing changes."

@@ -104,9 +104,7 @@ class _Walk:
     def __init__(self, make, requests, n_blocks, block_size, budget):
         self.make = make
         self.name = str(getattr(make, "__name__", "Scheduler"))
-        self.n_blocks = n_blocks
-        self.block_size = block_size
-        self.budget = budget
+        self.n_blocks, self.block_size, self.budget = n_blocks, block_size, budget
         self.states = [_State(request, ceil(request.arrival)) for request in requests]
         self.steps: list[dict[str, Any]] = []
         self.problem = ""

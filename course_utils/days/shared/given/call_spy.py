@@ -77,7 +77,7 @@ def _watching_modes() -> tuple[type, type]:
         def __init__(self, inputs):
             super().__init__()
             self.inputs = inputs  # addresses of the arguments' storages, which do not count
-            self.known = {}  # by id, a weak reference to each tensor that exists
+            self.tracked = {}  # by id, a weak reference to each tensor that exists
             self.tensors_of = {}  # by address of a storage, how many tensors use it
             self.kept = 0  # elements that exist now
             self.largest = self.most_kept = self.work = self.operations = 0
@@ -126,7 +126,7 @@ def _watching_modes() -> tuple[type, type]:
             name = id(x)
             place = storage.data_ptr()
             size = storage.nbytes() // x.itemsize
-            if place in self.inputs or name in self.known or not size:
+            if place in self.inputs or name in self.tracked or not size:
                 return
             self.largest = max(self.largest, size)
             # views share a storage: its elements count with the first tensor, and until the last one is gone
@@ -135,10 +135,10 @@ def _watching_modes() -> tuple[type, type]:
             if not others:
                 self.kept += size
                 self.most_kept = max(self.most_kept, self.kept)
-            self.known[name] = weakref.ref(x, lambda _: self._forget(name, place, size))
+            self.tracked[name] = weakref.ref(x, lambda _: self._forget(name, place, size))
 
         def _forget(self, name, place, size):
-            del self.known[name]
+            del self.tracked[name]
             self.tensors_of[place] -= 1
             if not self.tensors_of[place]:
                 self.kept -= size
