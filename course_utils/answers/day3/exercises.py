@@ -386,7 +386,7 @@ WEIGHT_MISTAKES = (
     Mistake("the row of cat", sat(allowed=(1, 1, 1), row=2),
         "This is the row of cat. The question is about sat, the second token."),
     Mistake("the order of the lesson", by_hand([0.2741, 0.2741, 0.4519]),
-        "This is the row of sat where it comes last, as in the lesson. Here it stands in the middle: the, sat, cat."),
+        "These are the weights of sat if it came last: the, cat, sat. Here it stands in the middle: the, sat, cat."),
     Mistake("uniform weights", by_hand([0.5, 0.5, 0.0]),
         "Both keys get the same weight here. The scores are not equal: sat matches itself best."),
     Mistake("scores in place of weights", by_hand([1.0, 2.0, 0.0]),
