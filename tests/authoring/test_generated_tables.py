@@ -16,6 +16,10 @@ from course_utils.progress import read_progress
 def texts(tmp_path):
     """The course's texts in a folder of their own."""
     shutil.copytree(ROOT / "sources", tmp_path / "sources")
+    for path in ROOT.glob("course_utils/days/day*/references.md"):
+        folder = tmp_path / path.relative_to(ROOT).parent
+        folder.mkdir(parents=True)
+        shutil.copy(path, folder)
     shutil.copytree(ROOT / ".github", tmp_path / ".github")
     for name in ("README.md", "CITATION.cff"):
         shutil.copy(ROOT / name, tmp_path)

@@ -66,7 +66,7 @@ def expected(grade_id, hidden, measured=False):
 
 def pair_of(right):
     """What the reference says of a layer: (i, j), or None."""
-    return (int(right["i"]), int(right["j"])) if right["number of leaks reported"] else None
+    return (int(right["i"]), int(right["j"])) if right["number of leaks found"] else None
 
 
 def answer(grade_id, function):

@@ -44,7 +44,8 @@ def test_the_kernels_say_that_they_need_triton(report):
 
 
 def test_the_import_cells_of_every_notebook_run(report):
-    assert len(report["notebooks"]) == 2 + 2 * len(LEARNT)  # the map, what to read, lessons and exercises of each day
+    # the map, symbols, masks, what to read; lessons and exercises of each day
+    assert len(report["notebooks"]) == 4 + 2 * len(LEARNT)
     assert {name: error for name, error in report["notebooks"].items() if error} == {}
 
 

@@ -171,7 +171,9 @@ def test_the_first_page_shows_each_day_by_a_small_picture_of_its_own_with_its_mi
     assert sum(path.stat().st_size for path in pictures) < 15_000 * len(THERE)
     for number in THERE:
         day = DAYS[number - 1]
-        assert day.doing in " ".join(page.text.split()) and f"Lesson {duration(day.minutes)}" in page.text
+        sittings = " and ".join(duration(each.minutes) for each in day.sittings)
+        time = f"Two sittings, {sittings}" if sittings else f"Lesson {duration(day.minutes)}"
+        assert day.doing in " ".join(page.text.split()) and time in page.text
         head = pages[f"{EXERCISES}/{day.notebook(EXERCISES).stem}.html"].text
         for minutes in re.findall(r"further, about (\d+) minutes", head):
             assert f"further {duration(int(minutes))}" in page.text, number

@@ -8,6 +8,7 @@ from matplotlib.patches import Rectangle
 
 from course_utils.attention import masks
 from course_utils.days.day3 import figures as figures
+from course_utils.models import characters
 from course_utils.views import palette
 from course_utils.views.picture import png
 
@@ -15,6 +16,7 @@ CAUSAL = np.tril(np.ones((4, 4), dtype=bool))
 LOSSES = {"no mask": [2.1, 1.0, 0.1, 0.0], "mask before": [2.1, 2.2, 2.0, 2.1]}
 SHARES = [[0.24, 0.65, 0.11], [0.19, 0.51, 0.30], [0.05, 0.15, 0.80]]  # two narrow ones
 WORDS = ["the", "cat", "sat"]
+MODELS = {"A": characters.load("causal"), "B": characters.load("leaking")}
 
 
 def squares(ax):
@@ -34,6 +36,7 @@ def drawn(name):
     drawings = {
         "losses": lambda: figures.loss_curves(LOSSES, 2.079, "floor, log 8"),
         "shares": lambda: figures.shares(SHARES, WORDS, [f"score of sat {s}" for s in (-1, 0.5, 3)]),
+        "looks": lambda: figures.where_models_look(MODELS, "If the class", layer=1, head=0),
         "masks": lambda: figures.mask_grids(
             {"bidirectional": np.ones((6, 6)), "cross": np.ones((4, 6)), "causal": CAUSAL}
         ),
@@ -119,12 +122,12 @@ def test_bars_are_as_long_as_the_weights_and_only_the_blocked_key_is_hatched():
     np.testing.assert_allclose([bar.get_x() for bar in bars[2::3]], [0.89, 0.70, 0.20])
 
 
-@pytest.mark.parametrize("name", ["losses", "shares", "masks", "maps"])
+@pytest.mark.parametrize("name", ["losses", "shares", "looks", "masks", "maps"])
 def test_nothing_is_cut_off(name):
     assert is_whole(drawn(name))
 
 
-@pytest.mark.parametrize("name", ["losses", "shares", "masks", "maps"])
+@pytest.mark.parametrize("name", ["losses", "shares", "looks", "masks", "maps"])
 def test_no_label_lies_on_another(name):
     fig = drawn(name)
     fig.canvas.draw()
@@ -134,7 +137,7 @@ def test_no_label_lies_on_another(name):
 
 
 @pytest.mark.thorough("every figure is drawn twice, to the same bytes")
-@pytest.mark.parametrize("name", ["losses", "shares", "masks", "maps"])
+@pytest.mark.parametrize("name", ["losses", "shares", "looks", "masks", "maps"])
 def test_a_figure_is_the_same_bytes_every_time(name):
     assert png(drawn(name)) == png(drawn(name))
 
@@ -184,3 +187,11 @@ def test_each_figure_tells_what_it_shows():
 def test_gaps_and_empty_rows_of_a_mask_are_reported():
     text = figures.mask_grids({"odd": [[1, 1, 0, 1], [0, 0, 0, 0]]}).get_label()
     assert text.endswith("odd: row 0 sees 0 to 1 and 3; row 1 sees nothing.")
+
+
+def test_the_two_models_are_said_to_look_where_their_weights_lie():
+    fig = drawn("looks")
+    assert [ax.get_title(loc="left") for ax in fig.axes] == ["model A", "model B"]
+    past, ahead = (np.asarray(ax.images[0].get_array()) for ax in fig.axes)
+    assert not np.triu(past, 1).any() and np.diagonal(ahead, 1).min() > 0.9
+    assert "model A gives no weight to a later character" in fig.get_label()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from matplotlib.patches import Rectangle
 
 from course_utils.days.shared.dependence_figure import dependence_maps as dependence_maps
+from course_utils.models import characters
 from course_utils.views import palette
 from course_utils.views.drawing import name_lines
 from course_utils.views.picture import described, new_figure
@@ -16,8 +18,43 @@ from course_utils.views.picture import described, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_HONEST = palette.INDIGO  # what has seen no later token; what has is drawn in palette.WRONG
 _STROKES = ["-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2))]
 _MARKS = [None, "o", "s", "^"]  # two lines that coincide can both be seen
+
+
+def where_models_look(models: Mapping[str, Any], text: str, layer: int, head: int) -> Figure:
+    """Draw the weights of one head of each model as it reads a text of characters, side by side.
+
+    models: name -> model that takes tokens (1, T) and returns its weights, a tensor (1, h, T, T) for each layer.
+    """
+    tokens = torch.tensor([[characters.alphabet().index(each) for each in text]])
+    fig = new_figure(720, 330)
+    sentences = []
+    for place, (name, model) in enumerate(models.items()):
+        with torch.no_grad():
+            weights = model(tokens, return_weights=True)[1][layer][0, head].numpy()  # (T, T)
+        ax = fig.add_axes((0.08 + 0.5 * place, 0.04, 0.38, 0.83))
+        ax.imshow(weights, cmap=palette.colormap(), vmin=0, vmax=1)
+        labels = [each.replace(" ", "␣") for each in text]
+        ax.set_xticks(range(len(text)), labels)
+        ax.set_yticks(range(len(text)), labels)
+        ax.xaxis.tick_top()
+        ax.tick_params(length=0, pad=2)
+        ax.spines[:].set_color(palette.INK)
+        ax.set_title(f"model {name}", weight="bold", pad=8)
+        least = np.diagonal(weights, 1).min()  # of the weights on the next character
+        sentences.append(
+            f"model {name} gives no weight to a later character"
+            if np.triu(weights, 1).max() == 0
+            else f"model {name} gives the next character {least:.2f} or more in every row but the last"
+        )
+    return described(
+        fig,
+        f"Weights of head {head} in layer {layer} on {text!r}, a row for each character that looks: "
+        f"{'; '.join(sentences)}.",
+        "Rows look at columns. One model looks back, and the other at the character that it has to guess.",
+    )
 
 
 def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> Figure:
@@ -36,7 +73,7 @@ def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> 
     for name, curve in losses.items():
         mean = np.convolve(curve, np.ones(smooth) / smooth, mode="valid")
         cheats = bool(mean[-1] < floor / 2)
-        colour = palette.WRONG if cheats else palette.VALUE
+        colour = palette.WRONG if cheats else _HONEST
         place = counts[cheats]
         style: dict[str, Any] = {
             "linestyle": _STROKES[place],
@@ -66,7 +103,7 @@ def loss_by_layer(losses: Sequence[float], causal: float) -> Figure:
     ax = fig.subplots()
     changes = np.asarray(losses) - causal
     ax.bar(range(len(changes)), changes, bottom=causal, width=0.7,
-           color=[palette.WRONG if change < 0 else palette.VALUE for change in changes])  # fmt: skip
+           color=[palette.WRONG if change < 0 else palette.INK for change in changes])  # fmt: skip
     ax.axhline(causal, color=palette.INK, linestyle=":", linewidth=1.2)
     ax.text(len(changes) - 0.4, causal, f"all causal, {causal:.2f}", va="center")
     low, high = int(np.argmin(losses)), int(np.argmax(losses))

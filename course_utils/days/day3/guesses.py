@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
+from torch import Tensor
 
 from course_utils.models import facts_record
 from course_utils.models.leak_experiment import FLOOR, Run
@@ -24,13 +25,23 @@ def which_layers_leak(runs: Mapping[str, Sequence[Run]]) -> Guess:
     )  # fmt: skip
 
 
-def loss_of_a_layer_without_a_mask(losses: Sequence[float]) -> Guess:
+def what_parcel_keeps_for_itself(weights: Tensor) -> Guess:
+    return Guess.number(
+        3, "what parcel keeps for itself",
+        "Under the causal mask: which weight does parcel give to itself?",
+        truth=weights[1, 1].item(), low=0, high=1,
+        why="Two exponentials are left in its row, 1 and 2.028.",
+    )  # fmt: skip
+
+
+def what_remains_for_the_others(scaled_scores: Tensor) -> Guess:
+    open_keys = scaled_scores[:2].exp().sum().item()
     return Guess.curve(
-        3, "loss of a layer without a mask",
-        "Without a mask: how does the loss fall while the model trains?",
-        [1, 25, 50, 100, 150, 200, 290], truth=lambda step: sum(losses[int(step) - 1 : int(step) + 9]) / 10,
-        low=0, high=3, x_label="step", y_label="loss, nats",
-        why=f"Means of ten steps. The floor is log 8, which is {FLOOR:.2f}.",
+        3, "what remains for the others",
+        "The row of parcel, masked after the softmax: how much of it remains, against the scaled score of arrived?",
+        [-4, -2, -1, 0, 1, 2, 4, 6], truth=lambda score: open_keys / (open_keys + math.exp(score)),
+        low=0, high=1, x_label="scaled score of arrived", y_label="what remains of the row",
+        why="The more the blocked key takes in the softmax, the less is left for the two that are open.",
     )  # fmt: skip
 
 

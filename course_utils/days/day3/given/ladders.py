@@ -586,7 +586,7 @@ def large(rng: np.random.Generator) -> float:
 def leak_reported(function: Callable, fn: Callable, n: int, d: int) -> dict[str, Any]:
     """Return what a leak test reports of fn: whether there is a leak, and the pair (i, j), or (−1, −1) for None."""
     pair = no_leak_or_pair(function(fn, n, d))
-    return {"number of leaks reported": float(pair is not None), **dict(zip("ij", pair or (-1, -1), strict=True))}
+    return {"number of leaks found": float(pair is not None), **dict(zip("ij", pair or (-1, -1), strict=True))}
 
 
 def no_leak_or_pair(result: Any) -> Any:
