@@ -335,7 +335,10 @@ OLD = Path(__file__).parent / "folder_of_0_3_0"  # days 1 and 3: all answers, gu
 OLD_NAMES = json.loads((OLD / "names.json").read_text(encoding="utf-8"))
 NAMES = {1: DAY1.removesuffix(".ipynb"), 3: "day3_causal_masking"}
 # By day: names of 0.3.0 without a successor.
-GONE: dict[str, dict[int, set[str]]] = {"exercises": {}, "guesses": {1: {"left of the first token"}}}
+GONE: dict[str, dict[int, set[str]]] = {
+    "exercises": {},
+    "guesses": {1: {"left of the first token"}, 3: {"loss of a layer without a mask"}},
+}
 ASKED_ANEW = {"by_hand_three"}  # exercises whose numbers have changed since
 
 

@@ -1001,8 +1001,6 @@ EXERCISES = {
     "causal_attention": Exercise(4, {"causal_attention": projected()}, CAUSAL_MISTAKES, ("causal_mask",)),
     "find_the_bug": Exercise(2, {"broken_masked_attention": flawed()}, BUG_MISTAKES),
     "first_leak": Exercise(3, {"first_leak": found(later)}, LEAK_MISTAKES),
-    "diagnose": Exercise(3, {"first_lines": FIRST_LINES}, DIAGNOSE_MISTAKES, rtol=0.0, atol=1e-3),
-    "masked_softmax": Exercise(4, {"masked_softmax": reference_softmax}, SOFTMAX_MISTAKES),
     "padding_mask": Exercise(2, {"padding_mask": reference_padding}, PADDING_MISTAKES),
     "causal_and_padding": Exercise(
         2,
@@ -1013,6 +1011,8 @@ EXERCISES = {
     "packed_texts": Exercise(3, {"packed_mask": joined()}, PACKED_MISTAKES, uses=("causal_mask",)),
     "convert_mask": Exercise(1, {"to_mha_mask": lambda mask: ~torch.as_tensor(mask)}, CONVERT_MISTAKES),
     "lower_right": Exercise(2, {"decoding_mask": masks.causal}, LOWER_RIGHT_MISTAKES, uses=("causal_mask",)),
+    "masked_softmax": Exercise(4, {"masked_softmax": reference_softmax}, SOFTMAX_MISTAKES),
+    "diagnose": Exercise(3, {"first_lines": FIRST_LINES}, DIAGNOSE_MISTAKES, rtol=0.0, atol=1e-3),
     "cross_attention": Exercise(3, {"cross_attention": crossed()}, CROSS_MISTAKES, ("masked_softmax",)),
     "tells_right": duel(),
 }

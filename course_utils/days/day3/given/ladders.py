@@ -781,19 +781,6 @@ LADDERS = {
         small=(Small(("… n d", "… m d", "… m e", "mask …2 …1 n m")),),
     ),
     "first_leak": Ladder(("first_leak",), ("pair",), first_leak, small=(Small((mixing, "=n", "=d")),)),
-    "diagnose": Ladder(
-        ("first_lines",),
-        by_hand=True,
-        advice="Read the lines of that model from the top, and stop at the first that is not healthy.",
-    ),
-    "masked_softmax": Ladder(
-        ("masked_softmax",),
-        ("weights",),
-        masked_softmax,
-        tensors=True,
-        forbidden=WHOLE_ATTENTION,
-        small=SMALL_SCORES,
-    ),
     "padding_mask": Ladder(
         ("padding_mask",),
         ("mask",),
@@ -827,6 +814,19 @@ LADDERS = {
         lower_right,
         convert=boolean_tensor,
         small=(Small((whole(), whole()), fits=lambda n, m: n <= m),),
+    ),
+    "masked_softmax": Ladder(
+        ("masked_softmax",),
+        ("weights",),
+        masked_softmax,
+        tensors=True,
+        forbidden=WHOLE_ATTENTION,
+        small=SMALL_SCORES,
+    ),
+    "diagnose": Ladder(
+        ("first_lines",),
+        by_hand=True,
+        advice="Read the lines of that model from the top, and stop at the first that is not healthy.",
     ),
     "cross_attention": Ladder(
         ("cross_attention",),
