@@ -345,7 +345,7 @@ def _map_row(day: Day, root: Path) -> str:
     if exercises_name:
         number = len(_UNDER_HEADING.findall(_source_text(day, root, SOLUTIONS)))
         exercises = f"[{_word(number)}](../{EXERCISES}/{exercises_name}.ipynb)"
-    doing = " ".join([day.doing, *(f"*{each.question}*" for each in day.sittings)])
+    doing = " ".join([day.doing, *(each.question for each in day.sittings)])
     return f"| {day.number} | [{day.title}]({name}.ipynb) | {exercises} | {doing} |\n"
 
 

@@ -539,6 +539,14 @@ def test_the_map_shows_the_grades_but_its_text_and_picture_hold_none(course):
     assert on_page(fresh).shown == on_page(widget).shown
 
 
+def test_the_map_counts_the_exercises_of_each_sitting(course):
+    early, late = (
+        progress.Exercise(name, name, 1, 10, part, status="passed") for name, part in (("early", 1), ("late", 8))
+    )
+    day_1 = replace(day(course, 1), exercises=(early, early, late))
+    assert course_map._describe_sittings(day_1) == ["first sitting: 2 of 2", "second sitting: 1 of 1"]
+
+
 def test_a_day_whose_answers_changed_is_not_called_done(course):
     grade(course, graded(1, one="passed", two="passed"))
     exercise(course, 1).write_text(exercise_cells(["one", "two"], {"two": "def two(): return 2"}))

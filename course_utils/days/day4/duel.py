@@ -84,12 +84,12 @@ def by_groups(q, k, v, w_o, n_heads, n_kv_heads):
 def head_by_head(q, k, v, w_o, n_heads, n_kv_heads):
     """Each head adds its part of the output."""
     q, k, v, w_o = (np.asarray(x, dtype=float) for x in (q, k, v, w_o))
-    d_head = q.shape[-1] // n_heads
+    size = q.shape[-1] // n_heads
     output = 0.0
     for head in range(n_heads):
-        own = slice(head * d_head, (head + 1) * d_head)
+        own = slice(head * size, (head + 1) * size)
         shared = head * n_kv_heads // n_heads
-        other = slice(shared * d_head, (shared + 1) * d_head)
+        other = slice(shared * size, (shared + 1) * size)
         output = output + PLAIN(q[..., own], k[..., other], v[..., other])[0] @ w_o[own]
     return output
 
@@ -104,10 +104,10 @@ def packed_queries(q, k, v, w_o, n_heads, n_kv_heads):
     q, k, v = (np.asarray(x, dtype=float) for x in (q, k, v))
     B, n, width = q.shape
     group = n_heads // n_kv_heads
-    d_head = width // n_heads
-    rows = q.reshape(B, n, n_kv_heads, group, d_head).transpose(0, 2, 3, 1, 4).reshape(B, n_kv_heads, group * n, d_head)
+    size = width // n_heads
+    rows = q.reshape(B, n, n_kv_heads, group, size).transpose(0, 2, 3, 1, 4).reshape(B, n_kv_heads, group * n, size)
     o = PLAIN(rows, split(k, n_kv_heads), split(v, n_kv_heads))[0]
-    o = o.reshape(B, n_kv_heads, group, n, d_head).transpose(0, 3, 1, 2, 4).reshape(B, n, width)
+    o = o.reshape(B, n_kv_heads, group, n, size).transpose(0, 3, 1, 2, 4).reshape(B, n, width)
     return o @ np.asarray(w_o, dtype=float)
 
 

@@ -23,7 +23,7 @@ class AllocatorWatch(Watch):
     """What `BlockAllocator` promises. It knows the table of each sequence, as the calls so far gave it."""
 
     def __init__(self, n_blocks: int, block_size: int):
-        self.n_blocks, self.block_size = n_blocks, block_size
+        self.block_size, self.n_blocks = block_size, n_blocks
         self.tables: dict[str, list[int]] = {}
         self.lengths: dict[str, int] = {}
 
@@ -162,7 +162,7 @@ class PrefixWatch(Watch):
     """
 
     def __init__(self, n_blocks: int, block_size: int):
-        self.n_blocks, self.block_size = n_blocks, block_size
+        self.block_size, self.n_blocks = block_size, n_blocks
         self.clock = 0
         self.prompts: dict[str, tuple[int, ...]] = {}
         self.tables: dict[str, list[int]] = {}

@@ -207,6 +207,8 @@ def _describe_sittings(day):
     lines = []
     for number, name in enumerate(("first", "second")[: len(table.sittings)], 1):
         exercises = [each for each in day.exercises if table.sitting_of(each.part) == number]
+        if not exercises:
+            return []
         lines.append(f"{name} sitting: {sum(each.done for each in exercises)} of {len(exercises)}")
     return lines
 
