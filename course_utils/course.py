@@ -21,7 +21,7 @@ WORK_FOLDER = (
 )  # for notebooks, guesses and grades: the checkout, or the current folder if only the package is installed
 LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
 # Built notebooks that belong to no day, beside the course map; a class gets them too.
-TO_LOOK_UP = ("symbols", "masks", "grading", "references")
+TO_LOOK_UP = ("symbols", "masks", "references")
 SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # folders of the sources of these notebooks
 
 
@@ -76,6 +76,13 @@ def _read_day(entry: dict[str, Any]) -> Day:
 
 
 DAYS = tuple(map(_read_day, tomllib.loads(_TABLE.read_text(encoding="utf-8"))["days"]))
+
+
+def day_numbered(number: int) -> Day:
+    """Return the day with a number, which the course has to have."""
+    return next(day for day in DAYS if day.number == number)
+
+
 NUMBERS = tuple(day.number for day in DAYS)
 _DAY = re.compile(r"(?<![^\W\d_])day[ _-]?0*(\d{1,3})(?!\d)", re.IGNORECASE)
 
@@ -162,6 +169,11 @@ def notebook_paths(folder: Path) -> Iterator[tuple[int, Path]]:
     """Return (day number, path) of each day's notebooks in a folder, in order. A copy comes after the shorter name."""
     notebooks = [(int(match[1]), path) for path in folder.glob("day*_*.ipynb") if (match := _NOTEBOOK.match(path.name))]
     return iter(sorted(notebooks, key=lambda each: (each[0], len(each[1].name), each[1].name)))
+
+
+def pages_to_look_up(root: Path) -> list[Path]:
+    """Return the built notebooks of a course that belong to no day, without the course map."""
+    return [path for name in TO_LOOK_UP if (path := root / LESSONS / f"{name}.ipynb").exists()]
 
 
 def find_notebook(folder: Path, number: int) -> Path | None:

@@ -32,7 +32,7 @@ from course_utils.checks.judge.exercises import all_exercises, parameters
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.stored_results import FOLDER, store
 from course_utils.checks.kernel.outcome import MIME, as_json
-from course_utils.course import LESSONS, SOLUTIONS, TO_LOOK_UP, find_notebook, notebook_paths
+from course_utils.course import LESSONS, SOLUTIONS, find_notebook, notebook_paths, pages_to_look_up
 from course_utils.errors import CourseError
 
 README = Path(__file__).with_name("student_readme.md")
@@ -84,7 +84,7 @@ def write_student_edition(folder: Path, days: list[int], course: AnswerKey = COU
         _copy(AGENTS, folder / "AGENTS.md")
         _copy_library(root / "course_utils", folder / "course_utils", days)
         lessons = {day: _lesson(root, day) for day in days}
-        pages = [path for name in TO_LOOK_UP if (path := root / LESSONS / f"{name}.ipynb").exists()]
+        pages = pages_to_look_up(root)
     except OSError as error:
         raise CourseError(f"{error.filename}: cannot be read ({error.strerror}); release from a whole course") from None
     # the notebooks, with links to each other alone, and the results that their checks compare with

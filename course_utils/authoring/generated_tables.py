@@ -250,7 +250,7 @@ def _references(text: str, root: Path) -> str:
     for day in DAYS:
         path = root / "course_utils" / "days" / f"day{day.number}" / "references.md"
         at_the_end = _source_text(day, root, LESSONS).partition("\n## References\n")[2]
-        references = path.read_text(encoding="utf-8") if path.exists() else at_the_end
+        references = _read(path) if path.exists() else at_the_end
         if references:
             link = f"[Day {day.number}: {day.title}]({_notebook_name(day, root, LESSONS)}.ipynb)"
             sections.append(f"## Day {day.number}\n\n{link}\n\n{references.strip()}\n")

@@ -43,8 +43,7 @@ def stretches(lesson: str) -> list[float]:
         lesson: the text of a source. Its references do not count, because readers do not read through them.
     """
     body = _body(lesson)
-    ends = [match.start() for match in re.finditer(re.escape(STOP), body)]
-    return [_minutes(body[start:end]) for start, end in zip([0, *ends], [*ends, len(body)], strict=True)]
+    return _minutes_between(body, [match.start() for match in re.finditer(re.escape(STOP), body)])
 
 
 def minutes(lesson: str) -> int:
@@ -58,8 +57,7 @@ def sittings(lesson: str) -> list[float]:
     The opening belongs to the first sitting, and so does the appendix to the last.
     """
     body = _body(lesson)
-    starts = [match.start() for match in SITTING.finditer(body)][1:]
-    return [_minutes(body[start:end]) for start, end in zip([0, *starts], [*starts, len(body)], strict=True)]
+    return _minutes_between(body, [match.start() for match in SITTING.finditer(body)][1:])
 
 
 def minutes_of_more(lesson: str) -> float:
@@ -83,6 +81,11 @@ def words_before_play(lesson: str) -> int:
         if any(widget.plays for widget in _widgets(body[start:end])):
             return words
     return words
+
+
+def _minutes_between(body: str, places: list[int]) -> list[float]:
+    """Return the minutes of each piece of a lesson that is divided at some places."""
+    return [_minutes(body[start:end]) for start, end in zip([0, *places], [*places, len(body)], strict=True)]
 
 
 def _minutes(text: str) -> float:

@@ -22,7 +22,10 @@ def all_cards(root: Path = ROOT) -> list[Card]:
         NoCards: no lesson is found, a claim has no reason or several, a card names a mistake that its exercise no
             longer knows, or two cards have the same id.
     """
-    cards = [card for day in DAYS if (path := day.notebook(LESSONS, root)) for card in _cards_of(day.number, path)]
+    page = root / LESSONS / "symbols.ipynb"
+    symbols = lessons.markdown_of(page) if page.exists() else ""
+    notebooks = [(day.number, path) for day in DAYS if (path := day.notebook(LESSONS, root))]
+    cards = [card for day, path in notebooks for card in _cards_of(day, path, symbols)]
     if not cards:
         raise NoCards(f"{root}: has no lessons in {LESSONS}/; run it in the course's folder")
     for name, times in Counter(card.id for card in cards).items():
@@ -31,12 +34,11 @@ def all_cards(root: Path = ROOT) -> list[Card]:
     return cards
 
 
-def _cards_of(day: int, lesson: Path) -> list[Card]:
+def _cards_of(day: int, lesson: Path, symbols: str) -> list[Card]:
+    """Return the cards of a day; `symbols` is the text of the page with the symbols of all days."""
     text = lessons.markdown_of(lesson)
-    page = lesson.with_name("symbols.ipynb")
-    symbols = text + (lessons.of_day(lessons.markdown_of(page), day) if page.exists() else "")
     cards = [
-        *(_symbol(day, *row) for row in lessons.symbols(symbols)),
+        *(_symbol(day, *row) for row in lessons.symbols(text + lessons.of_day(symbols, day))),
         *(_quiz(day, question) for question in loader.quiz(day)),
         *_mistakes(day),
         *(_claim(day, claim) for claim in lessons.claims(text)),

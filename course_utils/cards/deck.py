@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from course_utils.course import DAYS
+from course_utils.course import DAYS, day_numbered
 
 from .card import Card, NoCards
 from .text import as_html
@@ -53,7 +53,7 @@ def as_apkg(cards: Sequence[Card], changed: int) -> bytes:
 
 def note_fields(card: Card) -> tuple[str, str, str, str]:
     """Return the values of FIELDS for a card."""
-    title = next(day.title for day in DAYS if day.number == card.day)
+    title = day_numbered(card.day).title
     return as_html(card.front), as_html(card.back), f"Day {card.day} · {title} · {card.kind}", card.id
 
 

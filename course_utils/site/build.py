@@ -22,10 +22,10 @@ from course_utils.course import (
     EXERCISES,
     LESSONS,
     ROOT,
-    TO_LOOK_UP,
     day_of,
     folder_advice,
     is_published,
+    pages_to_look_up,
     repository,
     version,
 )
@@ -190,7 +190,9 @@ def _notebooks(root: Path) -> Iterator[Path]:
     """Yield lessons and exercises in the order of the days, then the pages that belong to no day."""
     for day in DAYS:
         yield from (path for folder in (LESSONS, EXERCISES) if (path := day.notebook(folder, root)))
-    yield from (path for name in ("course_map", *TO_LOOK_UP) if (path := root / LESSONS / f"{name}.ipynb").exists())
+    if (course_map := root / LESSONS / "course_map.ipynb").exists():
+        yield course_map
+    yield from pages_to_look_up(root)
 
 
 def _texts(root: Path) -> Iterator[tuple[str, str]]:

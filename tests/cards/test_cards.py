@@ -142,7 +142,7 @@ def test_a_claim_without_a_reason_and_a_mistake_that_is_gone_are_named(monkeypat
 
 
 def test_two_cards_with_one_id_are_named(monkeypatch):
-    monkeypatch.setattr(collect, "_cards_of", lambda day, lesson: [Card(1, "quiz", "same words", "a", "b")])
+    monkeypatch.setattr(collect, "_cards_of", lambda day, lesson, symbols: [Card(1, "quiz", "same words", "a", "b")])
     with pytest.raises(NoCards, match=f"{len(THERE)} cards are called day1-quiz-same-words"):
         all_cards()
 

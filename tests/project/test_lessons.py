@@ -17,7 +17,7 @@ from course_utils.authoring.reading_time import (
     stretches,
     words_before_play,
 )
-from course_utils.course import DAYS, ROOT, day_of, is_there
+from course_utils.course import ROOT, day_numbered, day_of, is_there
 
 LESSONS, EXERCISES = (
     sorted(path for path in (ROOT / folder).glob("day*.md") if is_there(day_of(path.name)))
@@ -55,7 +55,7 @@ def test_places_to_stop_are_at_most_45_minutes_apart_where_there_are_sittings(pa
 
 @lessons
 def test_a_sitting_takes_at_most_75_minutes_and_asks_the_question_of_the_table(path):
-    day = next(day for day in DAYS if day.number == day_of(path.name))
+    day = day_numbered(day_of(path.name))
     assert [each.question for each in day.sittings] == SITTING.findall(read_lesson(path))
     if day.sittings:
         counted = [round(minutes / 5) * 5 for minutes in sittings(read_lesson(path))]
@@ -64,7 +64,7 @@ def test_a_sitting_takes_at_most_75_minutes_and_asks_the_question_of_the_table(p
 
 @lessons
 def test_the_minutes_that_are_told_are_those_of_the_text(path):
-    day = next(day for day in DAYS if day.number == day_of(path.name))
+    day = day_numbered(day_of(path.name))
     counted = minutes(read_lesson(path))
     advice = f"minutes = {counted} in days.toml, and in the lesson, by make build: about {spell_minutes(counted)}"
     assert day.sittings or day.minutes == counted, advice

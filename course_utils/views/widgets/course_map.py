@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from course_utils import guesses, progress
-from course_utils.course import DAYS, WORK_FOLDER, duration
+from course_utils.course import WORK_FOLDER, day_numbered, duration
 from course_utils.errors import CourseError
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
@@ -184,7 +184,7 @@ def _describe_size(day):
     if not day.exercises:
         return ["no exercises here" if day.name else "planned"]
     takes = f"lesson {duration(day.lesson)} · exercises {duration(day.minutes)}"
-    sittings = next(each.sittings for each in DAYS if each.number == day.number)
+    sittings = day_numbered(day.number).sittings
     if sittings:
         takes = f"{len(sittings)} sittings, lesson {' + '.join(duration(each.minutes) for each in sittings)}"
         takes += f" · exercises {duration(day.minutes)}"
@@ -203,7 +203,7 @@ def _describe_progress(day):
 
 def _describe_sittings(day):
     """How many exercises of each sitting are done; nothing for a day without sittings."""
-    table = next(each for each in DAYS if each.number == day.number)
+    table = day_numbered(day.number)
     lines = []
     for number, name in enumerate(("first", "second")[: len(table.sittings)], 1):
         exercises = [each for each in day.exercises if table.sitting_of(each.part) == number]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from course_utils.course import DAYS, NUMBERS, WORK_FOLDER
+from course_utils.course import NUMBERS, WORK_FOLDER, day_numbered
 from course_utils.errors import CourseError
 from course_utils.guesses import StoredGuess, brief, read, summed_up
 from course_utils.guesses.store import subscribe
@@ -87,7 +87,7 @@ class Guesses(CourseWidget):
 
 
 def _title(day: int) -> str:
-    return f"Your guesses of day {day}, {next(each.title for each in DAYS if each.number == day)}"
+    return f"Your guesses of day {day}, {day_numbered(day).title}"
 
 
 def _page(day: int, stored: list[StoredGuess], lines: list[str]) -> dict:
