@@ -332,6 +332,17 @@ def test_a_term_that_is_not_plain_is_not_made_up(wrong):
     assert "too" not in getattr(numbers(bytes_of, wrong), "name", "")
 
 
+def test_a_formula_holds_where_an_optional_argument_is_given_too():
+    ladder = Ladder(("f",), ("weights",), quantities=lambda rung: dict(zip("Tdw", (*rung.args, 2), strict=False)))
+    inputs = [(64, 16), (100, 8), (37, 24), (500, 3), (8, 128, 4)]
+
+    def without_a_token(T, d, w=2):
+        return (T - 1) * d * w
+
+    relation = relation_of(lambda T, d, w=2: T * d * w, without_a_token, inputs, ladder, names=("T", "d", "w"))
+    assert relation.name == "too small by d · w"
+
+
 def test_a_share_too_much_is_named():
     relation = numbers(lambda T, d, width: T / width, lambda T, d, width: T / width * (1 + 1 / (4 * d)))
     assert relation.name == "(1 + 1/4 / d) times the right one"

@@ -27,14 +27,15 @@ def expression(pairs: Sequence[Pair], values: Sequence[float]) -> str:
 def product_of(pairs: Sequence[Pair], values: Sequence[float]) -> tuple[float, Powers] | None:
     """Return a constant and powers of sizes and arguments whose product gives all the values; None if none does.
 
-    If all values are the same there are no powers. Rungs with fewer or more arguments than is usual, such as one with a
-    list of inputs, are left out.
+    If all values are the same there are no powers. Unless the exercise lists its quantities itself, rungs with fewer or
+    more arguments than is usual, such as one with a list of inputs, are left out.
     """
     if _near_all(values, [values[0]] * len(values)):
         return values[0], ()
     counts = [len(pair.rung.args) for pair in pairs]
     usual = max(counts, key=counts.count)
-    chosen = [i for i, count in enumerate(counts) if count == usual]
+    lists_own = all(pair.rung.quantities is not None for pair in pairs)
+    chosen = [i for i, count in enumerate(counts) if lists_own or count == usual]
     quantities = quantities_of([pairs[i] for i in chosen])
     values = [values[i] for i in chosen]
     for powers in _exponents(list(quantities)):

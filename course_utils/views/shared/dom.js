@@ -74,6 +74,23 @@ export const keepKeys = (node, uses) =>
   node.addEventListener("keydown", (event) => {
     if (uses(event)) event.stopPropagation();
   });
+// The place in a grid of n rows and m columns to which a key moves from row r and column c: arrows, Home and End in the
+// row, with Ctrl in the grid, and as many rows as `page` says. Undefined for other keys.
+export function placeReached(event, [r, c], [n, m], page = null) {
+  const target = event.ctrlKey
+    ? { Home: [0, 0], End: [n - 1, m - 1] }[event.key]
+    : {
+        ArrowDown: [r + 1, c],
+        ArrowUp: [r - 1, c],
+        ArrowRight: [r, c + 1],
+        ArrowLeft: [r, c - 1],
+        Home: [r, 0],
+        End: [r, m - 1],
+        ...(page && { PageDown: [r + page, c], PageUp: [r - page, c] }),
+      }[event.key];
+  return target && [clamp(target[0], n), clamp(target[1], m)];
+}
+
 export const presses = (event) => ["Enter", " "].includes(event.key);
 
 // Every widget is a module of its own, so a counter would give two of them the same ids.

@@ -1,6 +1,6 @@
 // Shared by the widgets that show a model's heads: a table with a row for each layer and a button for each head.
 
-import { clamp, keepKeys, make } from "./dom.js";
+import { keepKeys, make, placeReached } from "./dom.js";
 
 export const headName = (layer, head) => `layer ${layer}, head ${head}`;
 
@@ -41,26 +41,14 @@ export function headTable({ layers, heads, name, labels, makeButton, press, bare
   }
   keepKeys(table, (event) => !passes(event));
   table.addEventListener("keydown", (event) => {
-    const target = headReachedBy(event, Math.floor(at / heads), at % heads, layers, heads);
+    const target = placeReached(event, [Math.floor(at / heads), at % heads], [layers, heads]);
     if (!target || event.altKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    const [row, column] = [clamp(target[0], layers), clamp(target[1], heads)];
+    const [row, column] = target;
     buttons[row * heads + column].focus({ preventScroll: false });
     if (follows) press(row, column);
   });
   return { node: table, buttons, stop };
-}
-
-function headReachedBy(event, l, h, layers, heads) {
-  if (event.ctrlKey) return { Home: [0, 0], End: [layers - 1, heads - 1] }[event.key];
-  return {
-    ArrowDown: [l + 1, h],
-    ArrowUp: [l - 1, h],
-    ArrowRight: [l, h + 1],
-    ArrowLeft: [l, h - 1],
-    Home: [l, 0],
-    End: [l, heads - 1],
-  }[event.key];
 }
 
 // Keys that are none of the widget's business: those with a modifier, but for Ctrl with Home or End, and all others.

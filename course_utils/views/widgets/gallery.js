@@ -1,6 +1,18 @@
 // Shows the weights that gallery.py sent. Hover and focus stay here; the pinned row and the enlarged head go to Python.
 
-import { clamp, keepKey, keepKeys, listen, make, makeRamp, makeRoot, makeScroll, newId, words } from "../shared/dom.js";
+import {
+  clamp,
+  keepKey,
+  keepKeys,
+  listen,
+  make,
+  makeRamp,
+  makeRoot,
+  makeScroll,
+  newId,
+  placeReached,
+  words,
+} from "../shared/dom.js";
 import { headName, headTable, passes } from "../shared/heads.js";
 
 const HINT =
@@ -529,24 +541,10 @@ class LargeMap {
     this.wrap.addEventListener("keydown", (event) => {
       if (passes(event)) return;
       const [r, c] = this.gallery.cursor;
-      const target = event.ctrlKey
-        ? { Home: [0, 0], End: [this.gallery.n - 1, this.gallery.n - 1] }[event.key]
-        : {
-            ArrowDown: [r + 1, c],
-            ArrowUp: [r - 1, c],
-            ArrowRight: [r, c + 1],
-            ArrowLeft: [r, c - 1],
-            Home: [r, 0],
-            End: [r, this.gallery.n - 1],
-            PageDown: [r + 8, c],
-            PageUp: [r - 8, c],
-          }[event.key];
+      const target = placeReached(event, [r, c], [this.gallery.n, this.gallery.n], 8);
       keepKey(event);
       this.gallery.hover = this.gallery.over = null;
-      if (target)
-        [this.gallery.focused, this.gallery.column] = this.gallery.cursor = target.map((place) =>
-          clamp(place, this.gallery.n),
-        );
+      if (target) [this.gallery.focused, this.gallery.column] = this.gallery.cursor = target;
       else this.gallery.pin(r);
       this.gallery.show();
       this.gallery.live.textContent = this.gallery.sentence(this.gallery.opened(), ...this.gallery.cursor);

@@ -1,6 +1,17 @@
 // Shows the sentence that head_explorer.py sent. What is chosen is kept in the model, and all of it is drawn here.
 
-import { clamp, keepKeys, listen, make, makeRamp, makeRoot, makeScroll, newId, presses } from "../shared/dom.js";
+import {
+  clamp,
+  keepKeys,
+  listen,
+  make,
+  makeRamp,
+  makeRoot,
+  makeScroll,
+  newId,
+  placeReached,
+  presses,
+} from "../shared/dom.js";
 import { headName, headTable, passes } from "../shared/heads.js";
 import { shortText } from "../shared/number_text.js";
 import { answerExplorer, readingOf } from "./head_explorer_alone.js";
@@ -437,20 +448,11 @@ class WeightTable {
     keepKeys(this.table, (event) => !passes(event));
     this.table.addEventListener("keydown", (event) => {
       const { query, key } = this.sentence.chosen();
-      const to = event.ctrlKey
-        ? { Home: [0, 0], End: [this.sentence.T - 1, this.sentence.T - 1] }[event.key]
-        : {
-            ArrowDown: [query + 1, key],
-            ArrowUp: [query - 1, key],
-            ArrowRight: [query, key + 1],
-            ArrowLeft: [query, key - 1],
-            Home: [query, 0],
-            End: [query, query],
-          }[event.key];
-      if (!to || passes(event)) return;
+      const target = placeReached(event, [query, key], [this.sentence.T, this.sentence.T]);
+      if (!target || passes(event)) return;
       event.preventDefault();
-      const row = clamp(to[0], this.sentence.T);
-      const column = clamp(to[1], row + 1);
+      const row = target[0];
+      const column = Math.min(target[1], row);
       this.sentence.takePair(row, column);
       this.rows[row].cells[column].focus();
     });

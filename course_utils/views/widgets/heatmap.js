@@ -1,6 +1,18 @@
 // Shows what heatmap.py computed. Hover and focus stay here; only a pinned row goes to Python.
 
-import { bytes, clamp, keepKey, listen, make, makeRamp, makeRoot, makeScroll, newId, words } from "../shared/dom.js";
+import {
+  bytes,
+  clamp,
+  keepKey,
+  listen,
+  make,
+  makeRamp,
+  makeRoot,
+  makeScroll,
+  newId,
+  placeReached,
+  words,
+} from "../shared/dom.js";
 
 const HINT = "Point at or tap a row to read its weights; a click or Enter pins it, and arrow keys move.";
 
@@ -125,19 +137,7 @@ class HeatmapView {
   press(event) {
     if (event.altKey || event.metaKey || event.shiftKey) return;
     const [r, c] = this.cursor;
-    const page = 8;
-    const target = event.ctrlKey
-      ? { Home: [0, 0], End: [this.n - 1, this.m - 1] }[event.key]
-      : {
-          ArrowDown: [r + 1, c],
-          ArrowUp: [r - 1, c],
-          ArrowRight: [r, c + 1],
-          ArrowLeft: [r, c - 1],
-          Home: [r, 0],
-          End: [r, this.m - 1],
-          PageDown: [r + page, c],
-          PageUp: [r - page, c],
-        }[event.key];
+    const target = placeReached(event, [r, c], [this.n, this.m], 8);
     if (target) {
       this.hover = this.column = null;
       this.moveTo(...target);

@@ -1,7 +1,18 @@
 // Shows the frames that online_softmax.py computed, one a step; every number and sentence comes from there, or
 // for another order on a page without a kernel from online_softmax_alone.js.
 
-import { keepKey, listen, make, makeRoot, makeScroll, makeSet, newId, presses, typeset } from "../shared/dom.js";
+import {
+  keepKey,
+  listen,
+  make,
+  makeRoot,
+  makeScroll,
+  makeSet,
+  newId,
+  placeReached,
+  presses,
+  typeset,
+} from "../shared/dom.js";
 import { makeMessage, Player } from "../shared/player.js";
 import { answerOrder } from "./online_softmax_alone.js";
 
@@ -174,14 +185,7 @@ class StateTable {
     this.grid.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
       const [r, c] = this.cursor;
-      const target = {
-        ArrowDown: [r + 1, c],
-        ArrowUp: [r - 1, c],
-        ArrowRight: [r, c + 1],
-        ArrowLeft: [r, c - 1],
-        Home: [r, 0],
-        End: [r, this.stepper.columns.length - 1],
-      }[event.key];
+      const target = placeReached(event, [r, c], [this.rows.length, this.stepper.columns.length]);
       if (target) this.aim(...target);
       else if (event.key === "Enter" || event.key === " ") this.stepper.choose(r, c);
       else if (event.key === "Escape" && this.stepper.chosen) this.stepper.choose();

@@ -1,7 +1,18 @@
 // Paints the mask at once; the weights and the verdict come from painter.py, one round trip later, or
 // without a kernel from painter_alone.js.
 
-import { keepKey, keepKeys, listen, make, makeRamp, makeRoot, makeScroll, newId, presses } from "../shared/dom.js";
+import {
+  keepKey,
+  keepKeys,
+  listen,
+  make,
+  makeRamp,
+  makeRoot,
+  makeScroll,
+  newId,
+  placeReached,
+  presses,
+} from "../shared/dom.js";
 import { answerPainter } from "./painter_alone.js";
 
 const HINT = "Click or tap a cell, or drag, to paint. Keys: arrows move, Space paints, Shift with an arrow paints on.";
@@ -334,20 +345,10 @@ class MaskPainterView {
   press(event) {
     if (event.altKey || event.metaKey || !event.target.classList.contains("course-painter-box")) return;
     const [r, c] = this.cursor;
-    const target = event.ctrlKey
-      ? { Home: [0, 0], End: [this.n - 1, this.m - 1] }[event.key]
-      : {
-          ArrowDown: [r + 1, c],
-          ArrowUp: [r - 1, c],
-          ArrowRight: [r, c + 1],
-          ArrowLeft: [r, c - 1],
-          Home: [r, 0],
-          End: [r, this.m - 1],
-        }[event.key];
+    const target = placeReached(event, [r, c], [this.n, this.m]);
     if (target) {
-      const there = [Math.max(0, Math.min(this.n - 1, target[0])), Math.max(0, Math.min(this.m - 1, target[1]))];
-      if (event.shiftKey) this.paint(between([r, c], there), this.at(r, c));
-      this.focus(...there);
+      if (event.shiftKey) this.paint(between([r, c], target), this.at(r, c));
+      this.focus(...target);
     } else if ((event.key === " " || event.key === "Enter") && !event.ctrlKey && !event.shiftKey) {
       this.paint([[r, c]], other(this.at(r, c)));
     } else return;

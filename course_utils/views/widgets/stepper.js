@@ -12,6 +12,7 @@ import {
   makeSet,
   minus,
   newId,
+  placeReached,
   presses,
   typeset,
 } from "../shared/dom.js";
@@ -383,15 +384,7 @@ class MatrixGrid {
     this.node.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
       const [r, c] = this.cursor;
-      const last = this.cells[0].length - 1;
-      const target = {
-        ArrowDown: [r + 1, c],
-        ArrowUp: [r - 1, c],
-        ArrowRight: [r, c + 1],
-        ArrowLeft: [r, c - 1],
-        Home: [r, 0],
-        End: [r, last],
-      }[event.key];
+      const target = placeReached(event, [r, c], [this.cells.length, this.cells[0].length]);
       const chosen = String(this.stepper.model.get("cell")) === String([this.name, r, c]);
       if (target) this.aim(...target);
       else if (event.key === "Enter" && chosen && this.editable) this.stepper.change.open();

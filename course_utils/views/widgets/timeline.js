@@ -1,7 +1,7 @@
 // Shows the steps that timeline_run.py walked through, one column each. Other settings are scheduled by Python, or
 // without a kernel by timeline_alone.js.
 
-import { clamp, keepKey, listen, make, makeRoot, makeScroll, newId } from "../shared/dom.js";
+import { keepKey, listen, make, makeRoot, makeScroll, newId, placeReached } from "../shared/dom.js";
 import { fixedText } from "../shared/number_text.js";
 import { makeLate, makeMessage, Player } from "../shared/player.js";
 import { answerTimeline } from "./timeline_alone.js";
@@ -283,19 +283,11 @@ class StepGrid {
     });
     this.node.addEventListener("focusout", () => this.point(null));
     this.node.addEventListener("keydown", (event) => {
-      const moves = {
-        ArrowRight: [0, 1],
-        ArrowLeft: [0, -1],
-        ArrowDown: [1, 0],
-        ArrowUp: [-1, 0],
-        Home: [0, -Infinity],
-        End: [0, Infinity],
-      };
-      if (!(event.key in moves) || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || !this.at(event))
-        return;
+      if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || !this.at(event)) return;
+      const target = placeReached(event, this.here, [this.rows.length, this.timeline.last]);
+      if (!target) return;
       keepKey(event);
-      const [down, right] = moves[event.key];
-      this.reach([clamp(this.here[0] + down, this.rows.length), clamp(this.here[1] + right, this.timeline.last)]);
+      this.reach(target);
       this.rows[this.here[0]][this.here[1]].focus();
     });
   }
