@@ -252,6 +252,7 @@ def test_matrices_that_are_wider_than_a_phone_scroll_in_their_stage_and_leave_th
     page.set_viewport_size({"width": 390, "height": 800})
     for stage in ("Q, K, V", "weights"):
         page.get_by_role("tab", name=stage).click()
+        page.clock.run_for(100)  # a frame
         page.locator(".course-stepper-current[data-wide]").wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
