@@ -38,8 +38,18 @@ LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
 # which JupyterLab spells in its own way when it runs a notebook.
 LEFT_OUT = "-kernelspec,-jupytext.text_representation.jupytext_version"
 PAIRING = {"default_lexer": "ipython3", "notebook_metadata_filter": LEFT_OUT}
-# Modules of `checks/kernel` that make the inputs and the evidence of an exercise.
-MAKE_INPUTS = ("evidence", "promises", "result_numbers", "small")
+# What decides the outputs of a day's notebooks beside their text, from the package's folder. For exercises it makes the
+# inputs and the evidence; for a lesson it is the figures, the guesses and the quiz.
+DECIDE_EXERCISES = (
+    "checks/kernel/*.py",
+    "days/shared/*.py",
+    "days/shared/given/*.py",
+    "days/day{day}/duel.py",
+    "days/day{day}/given/*.py",
+    "answers/shared/*.py",
+    "answers/day{day}/duel.py",
+)
+DECIDE_LESSON = ("days/shared/*.py", "days/day{day}/*.py", "days/day{day}/quiz.yaml")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NBGRADER = {"grade": bool, "grade_id": str, "locked": bool, "schema_version": int, "solution": bool, "task": bool}
 
@@ -67,19 +77,13 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Hash of the text, and of what else decides the outputs of a day's notebook.
-
-        For exercises that is the code that makes their test inputs, for a lesson its figures, guesses and quiz.
-        """
+        """Hash of the text, and of what else decides the outputs of a day's notebook."""
         parts = [self.text]
-        if self.day and self.path.parent.name == "exercises":
-            places = [f"checks/kernel/{name}.py" for name in MAKE_INPUTS]
-            places += ["days/shared/given/*.py", f"days/day{self.day}/given/*.py"]
-        else:
-            places = ["days/shared/*.py", f"days/day{self.day}/*.py", f"days/day{self.day}/quiz.yaml"]
-        for path in (path for place in places if self.day for path in sorted(PACKAGE.glob(place))):
-            text = path.read_text(encoding="utf-8")
-            parts.append(code_in(text) if path.suffix == ".py" else text)
+        patterns = DECIDE_EXERCISES if self.path.parent.name == "exercises" else DECIDE_LESSON
+        for pattern in patterns if self.day else ():
+            for path in sorted(PACKAGE.glob(pattern.format(day=self.day))):
+                text = path.read_text(encoding="utf-8")
+                parts.append(code_in(text) if path.suffix == ".py" else text)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -15,7 +15,8 @@ from in_process import course as course_command
 from course_utils import course as days_of_the_course
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.authoring import build as building
-from course_utils.authoring.sources import MAKE_INPUTS, canonical, load_source
+from course_utils.authoring import sources
+from course_utils.authoring.sources import canonical, load_source
 from course_utils.errors import CourseError, SourceError
 from course_utils.files import code_in
 from course_utils.loader import PACKAGE
@@ -421,20 +422,38 @@ def test_answers_somebody_wrote_are_not_overwritten(copy):
     assert building.check(copy) == []
 
 
+DECIDES_EVIDENCE = (
+    "checks/kernel/measures.py",
+    "checks/kernel/steps.py",
+    "days/shared/attention_duel.py",
+    "days/day1/duel.py",
+    "answers/shared/weak_tests.py",
+    "answers/day1/duel.py",
+    "days/day1/given/ladders.py",
+)
+
+
 def test_other_inputs_make_an_exercise_stale_and_another_quiz_a_lesson(copy, tmp_path, monkeypatch):
-    shutil.copytree(PACKAGE / "checks" / "kernel", tmp_path / "checks" / "kernel")
-    shutil.copytree(PACKAGE / "days", tmp_path / "days")
-    monkeypatch.setattr("course_utils.authoring.sources.PACKAGE", tmp_path)
-    ladders = tmp_path / "days/day1/given/ladders.py"
-    before = ladders.read_text(encoding="utf-8")
-    ladders.write_text(f"# Another comment.\n{before}", encoding="utf-8")
-    assert building.check(copy) == []
-    ladders.write_text(f"{before}\nOTHER = 1\n", encoding="utf-8")
-    assert [line.partition(":")[0] for line in building.check(copy)] == ["solutions/day1_small.ipynb"]
-    (tmp_path / "days/day1/quiz.yaml").write_text("[]\n", encoding="utf-8")
-    problems = building.check(copy)
-    assert [line.partition(":")[0] for line in problems] == ["solutions/day1_small.ipynb", "notebooks/day1_small.ipynb"]
-    assert all("another version" in line for line in problems)
+    package = tmp_path / PACKAGE.name
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("*.js", "*.css"))
+    monkeypatch.setattr(sources, "PACKAGE", package)
+
+    def outdated():
+        problems = building.check(copy)
+        assert all("another version" in line for line in problems)
+        return [line.partition(":")[0] for line in problems]
+
+    for module in DECIDES_EVIDENCE:
+        before = (package / module).read_text(encoding="utf-8")
+        (package / module).write_text(f"# Another comment.\n{before}", encoding="utf-8")
+        assert outdated() == []
+        (package / module).write_text(f"{before}\nOTHER = 1\n", encoding="utf-8")
+        assert "solutions/day1_small.ipynb" in outdated(), module
+        (package / module).write_text(before, encoding="utf-8")
+    (package / "days/day2/duel.py").write_text("OTHER = 1\n", encoding="utf-8")
+    assert outdated() == []
+    (package / "days/day1/quiz.yaml").write_text("[]\n", encoding="utf-8")
+    assert outdated() == ["notebooks/day1_small.ipynb"]
 
 
 def test_a_changed_source_rebuilds_an_exercise_nobody_solved(copy):
@@ -637,7 +656,3 @@ def test_the_command_line_says_errors_in_one_line(copy, tmp_path):
     (tmp_path / "empty").mkdir()
     code, _, complaint = course_command("check", cwd=tmp_path / "empty")
     assert code == 2 and "no sources" in complaint
-
-
-def test_the_modules_whose_code_the_hash_of_an_exercise_holds_exist():
-    assert all((PACKAGE / "checks" / "kernel" / f"{name}.py").exists() for name in MAKE_INPUTS)
