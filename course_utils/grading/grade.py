@@ -19,9 +19,10 @@ from course_utils.checks.judge.cells import LARGEST_CELL
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.errors import PutOff, Unreadable
-from course_utils.grading.intake.answers import cells_too_long, day_in_cells, read_answers
+from course_utils.grading.intake.answers import day_in_cells, read_answers
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.intake.names import known_day
+from course_utils.grading.intake.notebook import SubmittedNotebook, read_notebook
 from course_utils.grading.plugin import PATIENT, GradePlugin
 from course_utils.grading.results import Graded, Result, Settings
 
@@ -65,7 +66,7 @@ def grade_submission(
     began = time.monotonic()
     answer_key = settings.answer_key
     student = submission.student
-    notebook = submission.name
+    name = submission.name
     lms_id = submission.lms_id
     day = submission.day
     questions = list[Question]()  # none as long as the day is not known
@@ -73,18 +74,18 @@ def grade_submission(
     try:
         if day is not None:
             questions = answer_key.questions(day)
-        data = submission.read()
-        day = day_in_cells(data, notebook, answer_key) if day is None else day
+        notebook = read_notebook(submission.read(), name)
+        day = day_in_cells(notebook, answer_key) if day is None else day
         questions = answer_key.questions(day)
-        answers = read_answers(data, notebook, questions, answer_key.provided_names(day))
+        answers = read_answers(notebook, questions, answer_key.provided_names(day))
     except Unreadable as why:
         full = sum(question.points for question in questions)
         return Graded(
-            student, notebook, day, "unreadable", 0.0, full, _seconds_since(began), message=str(why), lms_id=lms_id
+            student, name, day, "unreadable", 0.0, full, _seconds_since(began), message=str(why), lms_id=lms_id
         )
     # the exercises that need no kernel: those without an answer, and those that were graded before it was put off
     missing = [each.grade_id for each in questions if each.grade_id not in answers]
-    settled = _verdicts_on_missing(missing, data, notebook)
+    settled = _verdicts_on_missing(missing, notebook)
     settled |= {each.id: _verdict(each) for each in submission.known}
     # all the others; a notebook that runs out of time again and again waits until the rest of the class is graded
     results = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
@@ -96,18 +97,17 @@ def grade_submission(
     status = "passed" if all(result.status == "passed" for result in exercises) else "failed"
     score = round(sum(result.score for result in exercises), 4)
     full = sum(question.points for question in questions)
-    about = (student, notebook, day, status, score, full, _seconds_since(began))
+    about = (student, name, day, status, score, full, _seconds_since(began))
     return Graded(*about, exercises=exercises, answers=answers, lms_id=lms_id)
 
 
-def _verdicts_on_missing(missing: Sequence[str], data: bytes, notebook: str) -> dict[str, Verdict]:
+def _verdicts_on_missing(missing: Sequence[str], notebook: SubmittedNotebook) -> dict[str, Verdict]:
     """Return the verdicts on exercises without an answer; a cell that is too long to be read is named as the reason."""
-    verdicts = {each: Verdict("missing", 0.0, "Not answered.") for each in missing}
-    if missing and len(data) > LARGEST_CELL:
-        for grade_id, size in cells_too_long(data, notebook).items():
-            if grade_id in verdicts:
-                message = f"Not read: its cell has {size:,} characters, and {LARGEST_CELL:,} are read."
-                verdicts[grade_id] = Verdict("missing", 0.0, message)
+    verdicts = {}
+    for grade_id in missing:
+        size = notebook.too_long.get(grade_id)
+        too_long = f"Not read: its cell has {size:,} characters, and {LARGEST_CELL:,} are read." if size else ""
+        verdicts[grade_id] = Verdict("missing", 0.0, too_long or "Not answered.")
     return verdicts
 
 

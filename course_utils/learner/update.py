@@ -25,6 +25,7 @@ from course_utils.course import IN_CHECKOUT, day_of, folder_advice
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.files import keep_copy, write_all
 from course_utils.grading.intake.answers import read_answers
+from course_utils.grading.intake.notebook import read_notebook
 
 UNCHANGED = "nothing was changed"
 OPENED = ("cell_type", "source", "outputs")  # parts of a cell that opening and saving a notebook does not change
@@ -159,7 +160,9 @@ def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, answer_key: AnswerKey
     if day is None:
         return plan
     try:
-        answers = read_answers(mine, plan.name, answer_key.questions(day), answer_key.provided_names(day))
+        answers = read_answers(
+            read_notebook(mine, plan.name), answer_key.questions(day), answer_key.provided_names(day)
+        )
         fresh = nbformat.reads(theirs.decode(), as_version=4)
     except (Unreadable, CourseError, ValueError, KeyError, TypeError, AttributeError):
         return plan

@@ -8,6 +8,7 @@ from course_utils.answer_key.key import COURSE
 from course_utils.checks.judge.cells import complete, defines, modules_not_graded, plain
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.grading.intake.answers import read_answers
+from course_utils.grading.intake.notebook import read_notebook
 
 
 def completed(source, *above, after=(), below=(), names=("answer",), known=()):
@@ -37,9 +38,8 @@ def test_an_indented_cell_is_read_as_ipython_reads_it():
 def answers_of(day, *cells):
     """What the grader reads of code cells, each with its id and its source."""
     made = [{"cell_type": "code", "id": id_, "metadata": {}, "outputs": [], "source": source} for id_, source in cells]
-    return read_answers(
-        json.dumps({"cells": made, "nbformat": 4, "metadata": {}}).encode(), "a.ipynb", COURSE.questions(day)
-    )
+    data = json.dumps({"cells": made, "nbformat": 4, "metadata": {}}).encode()
+    return read_answers(read_notebook(data, "a.ipynb"), COURSE.questions(day))
 
 
 def test_a_teacher_sees_the_lines_of_an_indented_answer_too():

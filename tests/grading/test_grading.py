@@ -25,6 +25,7 @@ from course_utils.errors import Unreadable
 from course_utils.grading import plugin
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.intake.answers import day_in_cells, read_answers, same_code
+from course_utils.grading.intake.notebook import read_notebook
 from course_utils.grading.reports.feedback import feedback_page
 from course_utils.grading.reports.report import as_junit
 from course_utils.grading.results import Settings
@@ -178,6 +179,10 @@ def test_an_answer_that_fails_beside_a_lent_one_leaves_nothing_behind(tmp_path):
 # Where the answers are found ----------------------------------------------------------------------------------------
 
 
+def notebook_in(path):
+    return read_notebook(path.read_bytes(), path.name)
+
+
 def test_answers_are_found_by_name_where_the_ids_were_lost(tmp_path):
     def lose_ids(notebook):
         for number, cell in enumerate(notebook.cells):
@@ -185,7 +190,7 @@ def test_answers_are_found_by_name_where_the_ids_were_lost(tmp_path):
             cell["id"] = f"cell-{number}"
 
     statuses = [
-        read_answers(submission(tmp_path, change=change).read_bytes(), "x.ipynb", COURSE.questions(1))
+        read_answers(notebook_in(submission(tmp_path, change=change)), COURSE.questions(1))
         for change in (None, lose_ids)
     ]
     assert statuses[0] == statuses[1] and statuses[0].keys() == {question.grade_id for question in COURSE.questions(1)}
@@ -214,18 +219,16 @@ def test_of_a_half_done_notebook_what_is_done_counts_and_of_an_answer_given_twic
 def test_an_answer_is_found_by_name_however_the_function_is_defined(tmp_path, source):
     cells = [{"cell_type": "code", "source": text} for text in (source, "f = f(1)\ndef g(f): pass")]
     (tmp_path / "x.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}))
-    assert read_answers(
-        (tmp_path / "x.ipynb").read_bytes(), "x.ipynb", [Question("f", 1.0, ("f",), "def f(): pass")]
-    ) == {"f": source}
+    asked = [Question("f", 1.0, ("f",), "def f(): pass")]
+    assert read_answers(notebook_in(tmp_path / "x.ipynb"), asked) == {"f": source}
 
 
 def test_entries_by_hand_may_be_set_in_one_line(tmp_path):
     (tmp_path / "x.ipynb").write_text(
         json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "a, b = 1, 2"}]})
     )
-    assert read_answers(
-        (tmp_path / "x.ipynb").read_bytes(), "x.ipynb", [Question("f", 1.0, ("a", "b"), "a = None", by_hand=True)]
-    )
+    asked = [Question("f", 1.0, ("a", "b"), "a = None", by_hand=True)]
+    assert read_answers(notebook_in(tmp_path / "x.ipynb"), asked)
 
 
 def test_comments_and_spacing_do_not_make_a_stub_an_answer():
@@ -516,9 +519,9 @@ def test_another_days_notebook_is_unreadable(tmp_path):
 
 def test_the_day_is_read_from_the_name_or_the_cells(tmp_path):
     assert (day_of("day12_x.ipynb"), day_of("ada.ipynb")) == (12, None)
-    assert day_in_cells(submission(tmp_path).read_bytes(), "ada.ipynb") == 1
+    assert day_in_cells(notebook_in(submission(tmp_path))) == 1
     with pytest.raises(Unreadable, match="--day"):
-        day_in_cells(b'{"nbformat": 4, "cells": []}', "x.ipynb")
+        day_in_cells(read_notebook(b'{"nbformat": 4, "cells": []}', "x.ipynb"))
 
 
 def test_odd_cells_among_good_ones_are_passed_over(tmp_path):
@@ -530,9 +533,8 @@ def test_odd_cells_among_good_ones_are_passed_over(tmp_path):
         {"cell_type": "code", "metadata": 3, "source": "def f(): return 1"},
     ]
     path.write_text(json.dumps({"nbformat": 4, "cells": cells}))
-    assert read_answers(path.read_bytes(), path.name, [Question("f", 1.0, ("f",), "def f(): pass")]) == {
-        "f": "def f(): return 1"
-    }
+    asked = [Question("f", 1.0, ("f",), "def f(): pass")]
+    assert read_answers(notebook_in(path), asked) == {"f": "def f(): return 1"}
 
 
 # The command --------------------------------------------------------------------------------------------------------

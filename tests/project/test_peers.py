@@ -12,6 +12,7 @@ from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.grading.intake.answers import read_answers
+from course_utils.grading.intake.notebook import read_notebook
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -31,7 +32,7 @@ REFERENCE = reference_answers(COURSE.notebook(1))
 
 def test_twenty_students_send_twenty_different_notebooks_of_the_day():
     questions = COURSE.questions(1)
-    answers = [read_answers(data, name, questions) for name, data in twenty().items()]
+    answers = [read_answers(read_notebook(data, name), questions) for name, data in twenty().items()]
     assert len({json.dumps(each) for each in answers}) == 20
     assert sum(not each for each in answers) == 1
     assert sum(0 < len(each) < len(questions) for each in answers) == 3

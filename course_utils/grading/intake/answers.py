@@ -7,23 +7,23 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from course_utils.answer_key.key import COURSE, AnswerKey, Question
-from course_utils.checks.judge.cells import LARGEST_CELL, complete, definitions, plain, statements
+from course_utils.checks.judge.cells import complete, definitions, plain, statements
 from course_utils.checks.judge.cells import defines as defines_names
 from course_utils.errors import Unreadable
-from course_utils.grading.intake.files import parse_notebook
+from course_utils.grading.intake.notebook import CodeCell, SubmittedNotebook
 
 LONG = 5  # lines of a function that two people hardly write alike
 MANY = 3  # so many such answers are needed
 LESSON = "this is the lesson; hand in the notebook of the same name from exercises/"
-LARGEST_CODE = 400_000  # characters; the notebooks of this course have 30,000
 
 
-def read_answers(data: bytes, name: str, questions: list[Question], provided: Collection[str] = ()) -> dict[str, str]:
+def read_answers(
+    notebook: SubmittedNotebook, questions: Sequence[Question], provided: Collection[str] = ()
+) -> dict[str, str]:
     """Return the answers in a submitted notebook by grade_id, without exercises that are unanswered or still the stub.
 
     The nbgrader grade_id or the cell id assigns a cell to an exercise; without either, the name that the cell defines
@@ -33,16 +33,13 @@ def read_answers(data: bytes, name: str, questions: list[Question], provided: Co
     taken.
 
     Args:
-        data: Content of the notebook file.
-        name: File name for error messages.
-        given: Names that every student gets defined by cells of the course.
+        provided: Names that every student gets defined by cells of the course.
 
     Raises:
-        Unreadable: The file is no notebook, has too much code, is a lesson, or holds another day's exercises or none.
+        Unreadable: It is a lesson, or holds another day's exercises or none.
     """
-    notebook = parse_notebook(data, name)
-    cells = _code_cells(notebook, name)
-    _verify_day(name, cells, questions, _is_lesson(notebook))
+    _verify_day(notebook, questions)
+    cells = notebook.cells
     answers = {}
     known = set(provided)  # names that are defined above an answer's cells
     ids = {each.grade_id for each in questions}
@@ -68,16 +65,6 @@ def read_answers(data: bytes, name: str, questions: list[Question], provided: Co
     return answers
 
 
-def cells_too_long(data: bytes, name: str) -> dict[str, int]:
-    """Return the characters of the code cells that are too long to be read, by cell id and by grade_id.
-
-    Raises:
-        Unreadable: The file is no notebook.
-    """
-    sizes = [(cell, len(_source(cell))) for cell in _code_of(parse_notebook(data, name))]
-    return {identity: size for cell, size in sizes if size > LARGEST_CELL for identity in _ids(cell)}
-
-
 def longer_code(answers: Mapping[str, str]) -> str:
     """Return a hash of the longer functions among the answers, without comments and spacing; "" if they are few.
 
@@ -91,50 +78,31 @@ def longer_code(answers: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(sorted(longer.items())).encode()).hexdigest() if len(longer) >= MANY else ""
 
 
-def days_of(data: bytes, name: str, questions: Mapping[int, list[Question]]) -> list[int]:
-    """Return the days whose exercises are in a notebook.
-
-    Args:
-        data: Content of the notebook file.
-        name: File name for error messages.
-        questions: Questions of each day to look for.
-
-    Raises:
-        Unreadable: The file is no notebook, or has too much code.
-    """
-    notebook = parse_notebook(data, name)
+def days_of(notebook: SubmittedNotebook, questions: Mapping[int, list[Question]]) -> list[int]:
+    """Return the days whose exercises are in a notebook, of those whose questions are given."""
     days = list[int]()
-    cells = _code_cells(notebook, name)
-    lesson = _is_lesson(notebook)
     for day, questions_of_day in questions.items():
         with contextlib.suppress(Unreadable):
-            _verify_day(name, cells, questions_of_day, lesson)
+            _verify_day(notebook, questions_of_day)
             days.append(day)
     return days
 
 
-def is_fresh(data: bytes, name: str, questions: list[Question]) -> bool:
+def is_fresh(notebook: SubmittedNotebook, questions: list[Question]) -> bool:
     """Return whether a notebook holds a day's exercises as they were given out.
 
     The text is compared and not parsed, because many files are searched.
-
-    Args:
-        data: Content of the notebook file.
-        name: File name for error messages.
-
-    Raises:
-        Unreadable: The file is no notebook, or has too much code.
     """
     known = {each.grade_id for each in questions}
     stubs = {each.stub.strip() for each in questions}
     return all(
         cell.source.strip() in stubs
-        for cell in _code_cells(parse_notebook(data, name), name)
+        for cell in notebook.cells
         if cell.ids & known or any(_may_define(cell.source, each) for each in questions)
     )
 
 
-def _answer_cell(question: Question, cells: list[_CodeCell], known: set[str]) -> tuple[int, str]:
+def _answer_cell(question: Question, cells: Sequence[CodeCell], known: set[str]) -> tuple[int, str]:
     """Return the index and the source of the cell that answers a question; the source is empty if no cell does."""
     filled = [i for i, cell in enumerate(cells) if not _is_blank(cell.source, question)]
     marked = [i for i in filled if question.grade_id in cells[i].ids]
@@ -188,63 +156,16 @@ def _program(source: str) -> str:
         return source.strip()
 
 
-@dataclass(frozen=True)
-class _CodeCell:
-    ids: frozenset[str]
-    answers: str | None  # the grade_id of an nbgrader answer cell
-    source: str
-
-
-def _code_cells(notebook: Mapping, name: str) -> list[_CodeCell]:
-    """Return the code cells of a notebook. Raises Unreadable if they hold more than LARGEST_CODE characters."""
-    cells = []
-    for cell in _code_of(notebook):
-        if len(source := _source(cell)) <= LARGEST_CELL:
-            grade_id = _nbgrader(cell).get("grade_id")
-            answers = grade_id if isinstance(grade_id, str) and _nbgrader(cell).get("solution") is True else None
-            cells.append(_CodeCell(_ids(cell), answers, source))
-    if sum(len(cell.source) for cell in cells) > LARGEST_CODE:
-        raise Unreadable(f"{name}: more than {LARGEST_CODE // 1000} kB of code")
-    return cells
-
-
-def _code_of(notebook: Mapping) -> list[dict]:
-    return [each for each in notebook["cells"] if isinstance(each, dict) and each.get("cell_type") == "code"]
-
-
-def _source(cell: Mapping) -> str:
-    source = cell.get("source", "")
-    if isinstance(source, list) and all(isinstance(line, str) for line in source):
-        source = "".join(source)
-    return source if isinstance(source, str) else ""
-
-
-def _nbgrader(cell: Mapping) -> Mapping:
-    metadata = cell.get("metadata")
-    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    return nbgrader if isinstance(nbgrader, dict) else {}
-
-
-def _ids(cell: Mapping) -> frozenset[str]:
-    """Return the id and the grade_id of a cell, as far as it has them."""
-    both = cell.get("id"), _nbgrader(cell).get("grade_id")
-    return frozenset(identity for identity in both if isinstance(identity, str))
-
-
-def _is_lesson(notebook: Mapping) -> bool:
-    """Return whether a notebook begins as the lesson of a day does."""
-    first = next((cell.get("source", "") for cell in notebook["cells"] if isinstance(cell, dict)), "")
-    title = first[0] if isinstance(first, list) and first else first
-    return isinstance(title, str) and bool(re.match(r"# Day \d+: ", title))
-
-
-def _verify_day(name: str, cells: list[_CodeCell], questions: list[Question], lesson: bool) -> None:
+def _verify_day(notebook: SubmittedNotebook, questions: Sequence[Question]) -> None:
+    """Raise Unreadable if a notebook does not hold these exercises."""
+    name = notebook.name
+    cells = notebook.cells
     known = {question.grade_id for question in questions}
     answered = {cell.answers for cell in cells if cell.answers}
     foreign = answered - known
     if len(foreign) > len(answered & known):
         raise Unreadable(f"{name}: the exercises of another day ({', '.join(sorted(foreign)[:3])}, …)")
-    if lesson and not any(cell.ids & known for cell in cells):  # it may define what an exercise asks for
+    if notebook.is_lesson and not any(cell.ids & known for cell in cells):  # it may define what an exercise asks for
         raise Unreadable(f"{name}: {LESSON}")
     if not any(cell.ids & known or any(_may_define(cell.source, q) for q in questions) for cell in cells):
         raise Unreadable(f"{name}: none of the day's exercises are in it ({', '.join(sorted(known)[:3])}, …)")
@@ -280,10 +201,10 @@ def _assigned(source: str) -> frozenset[str]:
     return frozenset(word for part in targets for word in re.findall(r"\w+", part))
 
 
-def day_in_cells(data: bytes, name: str, answer_key: AnswerKey = COURSE) -> int:
+def day_in_cells(notebook: SubmittedNotebook, answer_key: AnswerKey = COURSE) -> int:
     """Return the first day whose exercises are in a notebook. Raises Unreadable if no day's exercises are."""
-    if days := days_of(data, name, {day: answer_key.questions(day) for day in answer_key.days()}):
+    if days := days_of(notebook, {day: answer_key.questions(day) for day in answer_key.days()}):
         return days[0]
-    if _is_lesson(parse_notebook(data, name)):
-        raise Unreadable(f"{name}: {LESSON}")
-    raise Unreadable(f"{name}: neither its name nor its cells say which day it is; pass --day")
+    if notebook.is_lesson:
+        raise Unreadable(f"{notebook.name}: {LESSON}")
+    raise Unreadable(f"{notebook.name}: neither its name nor its cells say which day it is; pass --day")

@@ -26,6 +26,7 @@ from course_utils.grading.intake.file_tree import (
 )
 from course_utils.grading.intake.files import read_file
 from course_utils.grading.intake.names import Named, known_day, read_name, safe_name, without_day
+from course_utils.grading.intake.notebook import SubmittedNotebook, read_notebook
 from course_utils.grading.results import Result
 
 MOST_NOTEBOOKS = 60  # per student
@@ -432,24 +433,24 @@ class _Reader:
     def days(self, submission: Submission, among: Iterable[int]) -> list[int]:
         """Return which of these days' exercises are in a notebook; none if it is unreadable or the limit is reached."""
         with contextlib.suppress(Unreadable, CourseError):
-            return days_of(self._read(submission), submission.name, {day: COURSE.questions(day) for day in among})
+            return days_of(self._read(submission), {day: COURSE.questions(day) for day in among})
         return []
 
     def is_fresh(self, submission: Submission) -> bool:
         """Return whether a notebook has a day's exercises, and none of them is answered."""
         with contextlib.suppress(Unreadable, CourseError):
             days = [COURSE.questions(day) for day in self.days(submission, COURSE.days())]
-            return bool(days) and all(is_fresh(self._read(submission), submission.name, each) for each in days)
+            return bool(days) and all(is_fresh(self._read(submission), each) for each in days)
         return False
 
-    def _read(self, submission: Submission) -> bytes:
+    def _read(self, submission: Submission) -> SubmittedNotebook:
         if self._remaining <= 0:
             raise Unreadable("enough was read")
         if id(submission) not in self.contents:
             self.contents[id(submission)] = submission.read()
         data = self.contents[id(submission)]
         self._remaining -= len(data) + (READ_ANEW if submission.inner else 0)
-        return data
+        return read_notebook(data, submission.name)
 
 
 def _first_few(names: list[str]) -> str:
