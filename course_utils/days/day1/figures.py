@@ -30,17 +30,17 @@ def path_lengths(tokens: Sequence[str]) -> Figure:
         for place, token in enumerate(tokens):
             on_the_way = place in (0, last) or ax is chain
             ax.add_patch(Circle((place, 0), rim, fill=False, linewidth=2 if on_the_way else 1,
-                                edgecolor=palette.INDIGO if on_the_way else palette.INK))  # fmt: skip
+                                edgecolor=palette.OLIVE if on_the_way else palette.INK))  # fmt: skip
             ax.text(place, -0.6, token, ha="center", weight="bold" if place in (0, last) else "normal")
     for place in range(last):
-        _arrow(chain, (place + rim, 0), (place + 1 - rim, 0), palette.INDIGO)
-        chain.text(place + 0.5, 0.16, f"{place + 1}", ha="center", color=palette.INDIGO, weight="bold")
+        _arrow(chain, (place + rim, 0), (place + 1 - rim, 0), palette.OLIVE)
+        chain.text(place + 0.5, 0.16, f"{place + 1}", ha="center", color=palette.OLIVE, weight="bold")
     for place in reversed(range(last)):
         turn = math.pi / 2 * (1 + place / last)  # each arrow reaches the last word at a place of its own
         end = (last + rim * math.cos(turn), rim * math.sin(turn))
-        how = {"width": 1, "colour": palette.INK} if place else {"colour": palette.INDIGO}
+        how = {"width": 1, "colour": palette.INK} if place else {"colour": palette.OLIVE}
         _arrow(looks, (place, rim), end, bend=-0.38, **how)
-    looks.text(last / 2, 0.19 * last + rim + 0.08, "1", ha="center", color=palette.INDIGO, weight="bold")
+    looks.text(last / 2, 0.19 * last + rim + 0.08, "1", ha="center", color=palette.OLIVE, weight="bold")
     fig.subplots_adjust(left=0.02, right=0.98, top=0.86, bottom=0.02, wspace=0.08)
     return described(
         fig,
