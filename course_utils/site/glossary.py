@@ -141,6 +141,12 @@ def entries(text: str, lessons: Iterable[Lesson]) -> list[Entry]:
     return list(by_term.values())
 
 
+def first_uses(lesson: Lesson, glossary: Sequence[Entry]) -> dict[str, Place]:
+    """Return where a lesson first uses each term of a glossary that it uses, whatever other lessons do."""
+    meant = {entry.term for entry in glossary if entry.means_this_on(lesson.day)}
+    return dict(_uses(lesson, tuple(glossary), meant))
+
+
 def written(text: str) -> list[Entry]:
     """Return the entries of a glossary in its order, without their first use.
 

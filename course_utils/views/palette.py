@@ -1,8 +1,9 @@
 """One palette for every figure and widget, safe for the common kinds of colour blindness.
 
-Roles take their hues from Okabe and Ito (2008); weights run along ColorBrewer's Blues, whose lightness falls evenly,
-so that the order survives in grey. One meaning a colour: a bar or curve of weights has WEIGHT, what goes wrong (a leak,
-no scale) has WRONG, and a key is the one thing that is KEY. Further lines take the hues below, after Tol (2021).
+Keys, values and outputs take their hues from Okabe and Ito (2008), and a query is violet. Weights run along
+ColorBrewer's Blues, whose lightness falls evenly, so that the order survives in grey. One meaning a colour: a bar or
+curve of weights has WEIGHT, what goes wrong (a leak, no scale) has WRONG, and a key is the one thing that is KEY.
+Further lines take the hues below, after Tol (2021), or BLUE where there are no weights.
 
 Figures have no background: the same picture stands on white and on JupyterLab's dark #111111. So every colour here
 reaches 3 to 1 on both, and text and axes have INK, at 4.3 to 1, which no grey exceeds on both.
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
-QUERY = "#0072B2"
+QUERY = "#9141FF"
 KEY = "#D55E00"
 VALUE = "#009E73"
 OUTPUT = "#CC79A7"
 WEIGHT = "#2171B5"
 WRONG = "#B33679"
 INK = "#757982"
+BLUE = "#0072B2"
 GREEN = "#117733"
 INDIGO = "#6A5ACD"
 PURPLE = "#AA4499"
@@ -91,7 +93,7 @@ def css_variables() -> dict[str, str]:
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
-    """Red, green and blue of a colour such as #0072B2, each 0 to 255."""
+    """Red, green and blue of a colour such as #D55E00, each 0 to 255."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 

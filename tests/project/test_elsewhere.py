@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.course import DAYS
+from course_utils.course import DAYS, TO_LOOK_UP
 
 ROOT = Path(__file__).parents[2]
 NEEDS_TRITON = {
@@ -44,8 +44,8 @@ def test_the_kernels_say_that_they_need_triton(report):
 
 
 def test_the_import_cells_of_every_notebook_run(report):
-    # the map, symbols, masks, what to read; lessons and exercises of each day
-    assert len(report["notebooks"]) == 4 + 2 * len(LEARNT)
+    # the map and the pages to look up; lessons and exercises of each day
+    assert len(report["notebooks"]) == 1 + len(TO_LOOK_UP) + 2 * len(LEARNT)
     assert {name: error for name, error in report["notebooks"].items() if error} == {}
 
 

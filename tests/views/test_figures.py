@@ -24,7 +24,7 @@ def test_the_recurrent_path_has_one_arrow_between_neighbours_and_attention_one_t
     chain, looks = figures.path_lengths(["a", "b", "c", "d"]).axes
     arrows = [sum(text.get_text() == "" for text in ax.texts) for ax in (chain, looks)]
     assert arrows == [3, 3]
-    assert chain.get_title(loc="left") == "recurrent: 3 steps"
+    assert chain.get_title(loc="left") == "passed on: 3 steps"
     assert looks.get_title(loc="left") == "attention: 1 step"
 
 

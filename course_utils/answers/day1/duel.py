@@ -66,10 +66,11 @@ def duel() -> Exercise:
         cases,
         (
             ("square only", lambda q, k, v: q.shape[-2:] != k.shape[-2:] or k.shape != v.shape,
-                "What it looks at has n = m and d_k = d_v. Let every size differ from the others."),
+                "It only tries n = m and d_k = d_v. Make every size different from the others."),
             ("no leading axes", lambda q, k, v: q.ndim > 2, "It never tries a batch. Put one axis in front, then two."),
             ("small scores only", lambda q, k, v: bool(np.abs(q).max() > 30),
-                "Its scores are all small. Try some in the hundreds, of both signs, and rows that lie far apart."),
+                "Its scores are all small. Try some in the hundreds, positive and negative, and rows that are far "
+                "apart."),
         ),
         Mistake("output only", test_of(arrays.attention, cases, first_part_only),
             "It compares outputs only. Compare the weights that come with them too."),

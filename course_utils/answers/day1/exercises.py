@@ -40,8 +40,8 @@ SOFTMAX_MISTAKES = (
         "You subtract the largest absolute value. In a row of very negative entries that pushes all "
         "of them further down. Subtract max(row)."),
     Mistake("zero among the entries of the shift", lambda row: softmax_shifted(row, max(0.0, *row)),
-        "The number that you subtract is never below 0, so a row of very negative entries is not moved and all its "
-        "exponentials are 0. Subtract max(row), whatever its sign."),
+        "The number that you subtract is never below 0, so a row of very negative entries is not shifted and all its"
+        " exponentials are 0. Subtract max(row), whatever its sign."),
     Mistake("entries clipped", softmax_clipped,
         "Clipping the entries avoids the overflow but changes the answer: 1000, 1001 and 999 "
         "all become the same. Subtract max(row)."),
@@ -52,7 +52,7 @@ SOFTMAX_MISTAKES = (
     Mistake("powers of two", lambda row: [2.0 ** (x - max(row)) / sum(2.0 ** (y - max(row)) for y in row) for x in row],
         "This uses powers of 2. The softmax uses powers of e: math.exp."),
     Mistake("sign turned", lambda row: lists.softmax([-x for x in row]),
-        "The smallest entry gets the largest weight: a minus sign too many in the exponent."),
+        "The smallest entry gets the largest weight, because there is a minus sign too many in the exponent."),
     Mistake("softmax twice", lambda row: lists.softmax(lists.softmax(row)),
         "This is the softmax of the softmax. Apply it once."),
     Mistake("log-softmax", lambda row: [x - lists.logsumexp(row) for x in row],
@@ -62,8 +62,8 @@ SOFTMAX_MISTAKES = (
     Mistake("rounded", lambda row: [round(w, 2) for w in lists.softmax(row)],
         "The weights are rounded to two decimals. Return them as they are."),
     Mistake("a generator used twice", lambda row: [],
-        "An empty list comes back. A generator, such as (math.exp(x) for x in row), can be gone through only once, "
-        "and sum has done that: write it with square brackets. Or nothing is ever appended."),
+        "Your function returns an empty list. A generator such as (math.exp(x) for x in row) can be used only once, "
+        "and sum has used it up: write it with square brackets. Or perhaps nothing is ever appended to your list."),
 )  # fmt: skip
 
 
@@ -126,28 +126,28 @@ SCORES_MISTAKES = (
         "Only the first of the d_k products is there: the function returns, or the "
         "loop ends, before the others are added."),
     Mistake("absolute values", of_pairs(lambda q, k: abs(lists.dot(q, k))),
-        "The scores have lost their signs. A dot product may be negative, when "
-        "query and key point apart: leave out abs."),
+        "The scores have lost their signs. A dot product may be negative, when query and key point away from each "
+        "other: leave out abs."),
     Mistake("absolute products", of_pairs(lambda q, k: sum(abs(a * b) for a, b in zip(q, k, strict=True))),
         "Each product has lost its sign before the sum. Positive and negative ones "
         "cancel in a dot product: leave out abs."),
     Mistake("averaged over d_k", of_pairs(lambda q, k: lists.dot(q, k) / len(q)),
-        "The products of a pair are averaged, or the sum is divided by d_k. A dot product is the sum alone."),
+        "The products of a pair are averaged, or their sum is divided by d_k. A dot product is just the sum."),
     Mistake("entries added, not multiplied", of_pairs(lambda q, k: sum(q) + sum(k)),
         "These are sums of all entries of query and key. A dot product multiplies them pair by pair before it adds."),
     Mistake("sums multiplied", of_pairs(lambda q, k: sum(q) * sum(k)),
-        "These are the sum of the query times the sum of the key. A dot product "
-        "multiplies pair by pair first, and adds then."),
+        "These are the sum of the query times the sum of the key. A dot product first multiplies pair by pair and "
+        "then adds."),
     Mistake("a total that is never reset", running_totals,
-        "Each score holds all the scores before it: the total is not set back to 0 for the next pair. "
-        "Begin it inside the loop over the keys."),
+        "Each score includes all the scores before it, because the total is not reset to 0 for the next pair. Reset "
+        "it inside the loop over the keys."),
     Mistake("one row in every place", lambda Q, K: [dot_products(Q, K)[-1]] * len(Q),
-        "Every row is that of the last query. [[0] * m] * n holds one list n times, so what is written into one row "
-        "is in all: make each row anew, [[0] * m for _ in Q]."),
+        "Every row is that of the last query. [[0] * m] * n holds the same list n times, so whatever you write into "
+        "one row appears in all of them. Make a new list for each row: [[0] * m for _ in Q]."),
     Mistake("one flat list", lambda Q, K: [s for row in dot_products(Q, K) for s in row],
-        "The scores stand in one flat list. They belong into rows, one list for each query."),
+        "The scores are in one flat list. Return a list of rows instead, one for each query."),
     Mistake("softmax already", lambda Q, K: lists.softmax(dot_products(Q, K)),
-        "These rows have been through the softmax. This exercise asks for QKᵀ alone."),
+        "These rows have been through the softmax. This exercise asks only for QKᵀ."),
 )  # fmt: skip
 
 
@@ -170,7 +170,7 @@ SCALE_MISTAKES = (
     Mistake("root of the number of keys", lambda S, d_k: [[s / math.sqrt(len(row)) for s in row] for row in S],
         "You divide by the root of the number of keys, the width of S. The scale depends on d_k only."),
     Mistake("softmax already", lambda S, d_k: lists.softmax(each(lambda s, d: s / math.sqrt(d))(S, d_k)),
-        "These rows have been through the softmax. This exercise asks for the scaled scores alone."),
+        "These rows have been through the softmax. This exercise asks only for the scaled scores."),
 )  # fmt: skip
 
 
@@ -198,14 +198,15 @@ BATCHED_MISTAKES = (
     Mistake(
         "a loop over the batch",
         one_by_one,
-        "The values are right, but a Python loop visits the matrices, one at a time or in groups. @ and "
-        "axis=-1 treat all leading dimensions at once.",
+        "The values are right, but a Python loop goes through the matrices, one at a time or in groups. @ and "
+        "axis=-1 handle all leading dimensions at once.",
     ),
 )
 AS_IT_STANDS = Mistake(
     OVER_QUERIES.name,
     OVER_QUERIES.answer,
-    "Each column of these weights sums to 1, and the rows do not. Which of the two is the attention of one query?",
+    "Each column of these weights sums to 1, but the rows do not. Which is the attention of one query, a row or a "
+    "column?",
 )
 FIND_THE_BUG_MISTAKES = (
     *(AS_IT_STANDS if mistake is OVER_QUERIES else mistake for mistake in BUG_MISTAKES),
@@ -242,37 +243,38 @@ def best_only(query, keys, t):
 
 LOOKUP_MISTAKES = (
     Mistake("softmax without max-shift", lookup(lambda q, k, t: share(k @ q / t)),
-        "Right while the scores, divided by the temperature, lie near 0. Far above it exp overflows, and where all lie "
-        "far below it exp gives 0 for every key, and the weights are 0/0. Divide by the temperature, then subtract the "
-        "largest, then exp.", overflow=True),
+        "This is right as long as the scores divided by the temperature are near 0. If one is far above 0, exp "
+        "overflows. If all are far below 0, exp gives 0 for every key, and the weights are 0/0. Divide by the "
+        "temperature, then subtract the largest, then take exp.", overflow=True),
     Mistake("shift before the temperature", lookup(lambda q, k, t: share(k @ q / t, peak=(k @ q).max())),
-        "You subtract the largest dot product, but not divided by the temperature. Shift what goes into exp: "
+        "You subtract the largest dot product without dividing it by the temperature. Shift what goes into exp: "
         "scaled = scores / temperature, then scaled - scaled.max()."),
     Mistake("multiplied by the temperature", lookup(lambda q, k, t: arrays.softmax(k @ q * t)),
         "You multiply by the temperature, so a low one makes the look-up softer. Divide by it."),
     Mistake("temperature ignored", lookup(lambda q, k, t: arrays.softmax(k @ q)),
         "The temperature changes nothing here. Divide the dot products by it before the softmax."),
     Mistake("hard look-up", lookup(best_only),
-        "You return the value of the best key alone. The soft look-up blends all values by their weights."),
+        "You return only the value of the best key. The soft look-up blends all values by their weights."),
     Mistake("temperature after softmax", lookup(lambda q, k, t: arrays.softmax(k @ q) / t),
         "The weights are divided by the temperature after the softmax. Divide the scores, before it."),
     Mistake("scaled by the root of d_k as well",
         lookup(lambda q, k, t: arrays.softmax(k @ q / (t * math.sqrt(len(q))))),
         "You divide by √d_k too. In this look-up the temperature takes its place."),
     Mistake("scaled by the root of d_k only", lookup(lambda q, k, t: arrays.softmax(k @ q / math.sqrt(len(q)))),
-        "You divide by √d_k in place of the temperature."),
+        "You divide by √d_k instead of the temperature."),
     Mistake("temperature squared", lookup(lambda q, k, t: arrays.softmax(k @ q / t**2)),
-        "You divide by the square of the temperature, as if it came in twice. Divide by it once."),
+        "You divide by the square of the temperature. Divide by it only once."),
     Mistake("powers of two", lookup(lambda q, k, t: arrays.softmax(k @ q / t * math.log(2))),
-        "The weights are made of powers of 2. The softmax has powers of e: np.exp."),
+        "The weights are made from powers of 2. The softmax uses powers of e: np.exp."),
     Mistake("one minus the weights", lookup(lambda q, k, t: 1 - arrays.softmax(k @ q / t)),
-        "Each value counts 1 minus its weight. It counts its weight."),
+        "Each value is multiplied by 1 minus its weight. Multiply it by the weight itself."),
     Mistake("root of the temperature", lookup(lambda q, k, t: arrays.softmax(k @ q / math.sqrt(t))),
         "You divide by the root of the temperature. Divide by the temperature itself."),
     Mistake("distance in place of dot product", lookup(nearest),
         "You compare by distance. The score of a key is its dot product with the query."),
     Mistake("temperature kept above a floor", lookup(lambda q, k, t: arrays.softmax(k @ q / max(t, 1e-2))),
-        "Small temperatures are raised to a floor. There is no need: after the max-shift nothing overflows."),
+        "Temperatures below a floor are raised to it. There is no need to: once the largest is subtracted, nothing "
+        "overflows."),
     Mistake("not normalised", lookup(lambda q, k, t: np.exp(k @ q / t - (k @ q / t).max())),
         "The weights are not divided by their sum."),
     Mistake("weights returned", lambda q, k, v, t: arrays.softmax(k @ q / t),
@@ -348,7 +350,8 @@ THREE_MISTAKES = (
     Mistake("the second row", by_hand_three(row=1),
         "These are the weights of the query of “arrived”. The question is about the query of “parcel”."),
     Mistake("queries and keys exchanged", by_hand_three(queries=THREE_K, keys=THREE_Q),
-        "These come of the key of “parcel” with the three queries. Take its query, the last row of Q, with each key."),
+        "These come from the key of “parcel” with the three queries. Take its query, the last row of Q, with each "
+        "key."),
     Mistake("the row of the worked example", {"score_33": 3.0, "weights_3": [0.2483, 0.2483, 0.5035]},
         "This is the row of “arrived” in the lesson's worked example. Here the query is that of “parcel”."),
     Mistake("scaled score", {**by_hand_three(), "score_33": 3 / math.sqrt(2)},
@@ -362,14 +365,14 @@ THREE_MISTAKES = (
     Mistake("a score of 0 without a weight", {"score_33": 3.0, "weights_3": [0.1956, 0.0, 0.8044]},
         "A score of 0 is a score like any other: its exponential is e^0 = 1, so its key gets a weight too."),
     Mistake("two decimals", {"score_33": 3.0, "weights_3": [0.18, 0.09, 0.73]},
-        "Right as far as it goes, but rounded to 2 decimals: give 3."),
+        "These are right, but rounded to 2 decimals: give 3."),
 )  # fmt: skip
 ROUNDED = {"order_output": [1.5, 1.5], "delayed_output": [1.4, 1.6]}
 TWO_MISTAKES = (
     Mistake("order rounded, or uniform weights", {**by_hand_two(), "order_output": ROUNDED["order_output"]},
-        "1.5 and 1.5 are the numbers of order rounded to one decimal: give 2. They are also the plain mean of the "
+        "1.5 and 1.5 are the output of “order” rounded to one decimal: give 2. They are also the plain mean of the "
         "two values, as if both keys had the same weight."),
-    Mistake("one decimal", ROUNDED, "Right as far as it goes, but rounded to one decimal. Give 2."),
+    Mistake("one decimal", ROUNDED, "These are right, but rounded to one decimal. Give 2."),
     Mistake("no scaling", by_hand_two(scale=lambda q, k, v: 1.0),
         "These are the outputs without the scale: divide the scores by √2 before the softmax."),
     Mistake("scaling by d_k", by_hand_two(scale=lambda q, k, v: 2.0),
@@ -377,14 +380,15 @@ TWO_MISTAKES = (
     Mistake("multiplied by the root", by_hand_two(scale=lambda q, k, v: 0.5**0.5),
         "The scores are multiplied by √2. Divide by it."),
     Mistake("softmax over queries", by_hand_two(softmax=lambda s: arrays.softmax(s, axis=-2)),
-        "These are the outputs you get when softmax runs down the columns, or when K is not transposed: for these "
-        "numbers both slips give the same. A score is row of Q times row of K, and the softmax runs along the row."),
+        "These are the outputs you get when softmax runs down the columns, or when K is not transposed: with these "
+        "numbers, both slips give the same result. A score is a row of Q times a row of K, and the softmax runs "
+        "along the row."),
     Mistake("no exponential", by_hand_two(softmax=lambda s: s / s.sum(axis=-1, keepdims=True)),
         "The weights are the scores over their sum. Take exponentials before you divide."),
     Mistake("values weighted by columns", by_hand_two(blend=lambda w, v: w.T @ v),
         "The values are blended with the columns of the weights. Use the row of the query."),
     Mistake("rows exchanged", {"order_output": TWO[0][1], "delayed_output": TWO[0][0]},
-        "The two outputs are exchanged: order is row 1, delayed is row 2."),
+        "The two outputs are swapped: “order” is row 0 and “delayed” is row 1, counted from 0."),
     Mistake("weights in place of outputs", {"order_output": TWO[1][0], "delayed_output": TWO[1][1]},
         "These are the weights. The output is the blend of the values: first weight times "
         "[2, 1] plus second weight times [1, 2]."),
@@ -396,27 +400,31 @@ TWO_MISTAKES = (
 LESSON_W_K = [[0, -1], [-1, 0], [1, 1], [1, 1]]
 PARCEL_MISTAKES = (
     Mistake("found itself", {"my_W_K": LESSON_W_K},
-        "It finds itself: its own key, which is row 3 of W_K, fits its query (1, 1) best. Which rows of W_K make the "
-        "key of parcel?"),
+        "“arrived” finds itself: its own key, which is row 2 of W_K, counted from 0, fits its query (1, 1) best. "
+        "Which rows of W_K make the key of “parcel”?"),
     Mistake("found the", {"my_W_K": [[2, 2], [0, 0], [0, 0], [0, 0]]},
-        "It finds the. Row 1 of W_K goes into the key of the alone; find the row that goes into that of parcel alone."),
+        "“arrived” finds “the”. Row 0 of W_K goes only into the key of “the”. Find the row that goes only into the "
+        "key of “parcel”."),
     Mistake("the and parcel alike", {"my_W_K": [[0, 0], [0, 0], [0, 0], [2, 2]]},
-        "The keys of the and of parcel score the same. Row 4 of W_K goes into both. Row 1 goes into that of the alone, "
-        "and row 2 into that of parcel alone."),
+        "The keys of “the” and “parcel” score the same. Counted from 0, row 3 of W_K goes into both keys, row 0 only"
+        " into that of “the”, and row 1 only into that of “parcel”."),
     Mistake("the and arrived alike", {"my_W_K": [[2, 2], [0, 0], [2, 2], [0, 0]]},
-        "The key of parcel is the sum of rows 2 and 4 of W_K, and it is the one that has to fit the query (1, 1)."),
+        "The key of “parcel” is the sum of rows 1 and 3 of W_K, counted from 0. That is the key that has to fit the "
+        "query (1, 1)."),
     Mistake("parcel and arrived alike", {"my_W_K": [[0, 0], [2, 2], [2, 2], [0, 0]]},
-        "The key of parcel fits the query, and that of arrived, row 3 of W_K, fits it as well. Only one should."),
+        "The key of “parcel” fits the query, but the key of “arrived”, row 2 of W_K counted from 0, fits it just as "
+        "well. Only one should."),
     Mistake("all alike", {"my_W_K": [[0, 0], [0, 0], [0, 0], [0, 0]]},
-        "All three have the same score with the query (1, 1), so nothing is found. A key whose two numbers add up to 0 "
-        "scores 0 with it, one whose numbers are both large scores much."),
+        "All three have the same score with the query (1, 1), so “arrived” finds nothing in particular. A key scores"
+        " the sum of its two numbers with this query: 0 if they cancel, and a lot if both are large."),
     Mistake("parcel, not far enough", {"my_W_K": [[0, 0], [1, 1], [0, 0], [0, 0]]},
-        "Parcel comes first, but has less than 0.8. The weight depends on how far its score lies above the other two: "
-        "make the key of parcel longer, or the others point away from the query."),
+        "“parcel” comes first, but with less than 0.8. Its weight depends on how far its score is above the other "
+        "two: make the key of “parcel” longer, or make the other keys point away from the query."),
     Mistake("transposed", {"my_W_K": [[0, 2, 0, 0], [0, 2, 0, 0]]},
-        "It has to be 4 × 2: a row for each of the four numbers that describe a token, so that X @ W_K can be made."),
+        "It has to be 4 × 2: a row for each of the four numbers that describe a token, so that X @ W_K is possible."),
     Mistake("keys in place of W_K", {"my_W_K": [[0, 0], [2, 2], [0, 0]]},
-        "Three rows are the keys themselves. W_K makes them, as X @ W_K, and has four rows, one for each column of X."),
+        "Three rows would be the keys themselves. W_K makes the keys, as X @ W_K, so it has four rows, one for each "
+        "column of X."),
     Mistake("another shape", {"my_W_K": [2, 2]},
         "It has to be 4 × 2, four rows of two numbers, as in the lesson: a list of four lists, or an array."),
     Mistake("no finite numbers", {"my_W_K": [[0, 0], [math.inf, math.inf], [0, 0], [0, 0]]},

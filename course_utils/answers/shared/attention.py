@@ -81,8 +81,8 @@ ATTENTION_MISTAKES = (
         "The weights are divided by √d_k after the softmax, so the rows no longer sum to 1. "
         "Divide the scores, before the softmax."),
     Mistake("K not transposed", flawed(scores=lambda q, k: q @ k),
-        "These are the weights you get from q @ k without the transpose. With square matrices it raises nothing, but "
-        "it is not the dot product of rows: use the transpose of k."),
+        "These are the weights you get from q @ k without the transpose. With square matrices it raises no error, "
+        "but it is not the dot product of rows: use the transpose of k."),
     Mistake("softmax without max-shift", flawed(softmax=share),
         "Right for small scores, but exp overflows on large ones. Subtract the largest score of each row before exp.",
         overflow=True),
@@ -91,7 +91,7 @@ ATTENTION_MISTAKES = (
         "maximum of each row: axis=-1, keepdims=True."),
     Mistake("zero among the entries of the shift", flawed(softmax=lambda s: share(s, peak=never_below_zero(s))),
         "The maximum that you subtract is never below 0, as with initial=0, so rows of very negative scores are not "
-        "moved and become 0 / 0. Subtract the largest score of each row, whatever its sign."),
+        "shifted and become 0 / 0. Subtract the largest score of each row, whatever its sign."),
     Mistake("values weighted by columns", flawed(blend=lambda w, v: np.swapaxes(w, -1, -2) @ v),
         "The output blends the values with the columns of the weights. Output i is row "
         "i of the weights times V: weights @ v."),
@@ -112,7 +112,7 @@ ATTENTION_MISTAKES = (
     Mistake("exponentials not normalised", flawed(softmax=lambda s: np.exp(s - s.max(axis=-1, keepdims=True))),
         "The exponentials are not divided by their sum: rows of weights sum to 1."),
     Mistake("hard maximum", flawed(softmax=hard_maximum),
-        "Each query takes the best key alone. Attention blends all values, by the softmax."),
+        "Each query takes only the best key. Attention blends all values, with the weights of the softmax."),
     Mistake("the best key's value", best_values,
         "The weights are right, but the output is the value of the best key alone. Blend all values: weights @ v."),
     Mistake("logarithms of the weights", flawed(softmax=lambda s: s - arrays.logsumexp(s)[..., None]),
@@ -129,8 +129,8 @@ ATTENTION_MISTAKES = (
         "Later keys get no weight: that is a causal mask, which comes on day 3. Here every query sees every key."),
     Mistake("scores in place of weights",
         lambda q, k, v: (flawed()(q, k, v)[0], flawed(softmax=lambda s: s)(q, k, v)[1]),
-        "The output is right, but what you return beside it are the scaled scores. "
-        "Return the weights, after the softmax."),
+        "The output is right, but what you return with it are the scaled scores. Return the weights, after the "
+        "softmax."),
 )  # fmt: skip
 
 
@@ -149,8 +149,8 @@ def by_einsum(weights: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 LOST_AXIS = (
-    "Without keepdims=True the maximum and the sum lose their axis. They then meet the columns where they should meet "
-    "the rows, or do not fit at all. Write max(axis=-1, keepdims=True), and the same for sum."
+    "Without keepdims=True the maximum and the sum lose their axis. They are then applied to columns instead of "
+    "rows, or do not fit at all. Write max(axis=-1, keepdims=True), and the same for sum."
 )
 BUG_MISTAKES = (
     *ATTENTION_MISTAKES,
@@ -162,9 +162,10 @@ BUG_MISTAKES = (
     Mistake("softmax over axis 0", flawed(softmax=over_axis(0)),
         "The softmax runs over axis 0, which is the queries or, with a batch, the batch. The keys are axis −1."),
     Mistake("softmax over axis 1", flawed(softmax=over_axis(1)),
-        "The softmax runs over axis 1. That is the keys only without a batch; axis −1 always is."),
+        "The softmax runs over axis 1. That axis holds the keys only if there is no batch; axis −1 always does."),
     Mistake("softmax over axis 2", flawed(softmax=over_axis(2)),
-        "The softmax runs over axis 2. That is the keys for one batch dimension only; axis −1 always is."),
+        "The softmax runs over axis 2. That axis holds the keys only if there is exactly one batch dimension; axis "
+        "−1 always does."),
     Mistake("scaling by the root of the first size", flawed(scale=lambda q, k, v: math.sqrt(q.shape[0])),
         "The scale is the root of q.shape[0]. d_k is the last size: q.shape[-1]."),
     Mistake("scaling by the root of the second size", flawed(scale=lambda q, k, v: math.sqrt(q.shape[1])),

@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 
 
 def path_lengths(tokens: Sequence[str]) -> Figure:
-    """Draw how news of the first token reaches the last: step by step along a chain, or at once, with arrows."""
+    """Draw how news of the first token reaches the last: step by step along a chain, or in one look, with arrows."""
     fig = new_figure(720, 160)
     chain, looks = fig.subplots(1, 2)
     last = len(tokens) - 1
     rim = 0.2
-    for ax, title in ((chain, f"recurrent: {last} steps"), (looks, "attention: 1 step")):
+    for ax, title in ((chain, f"passed on: {last} steps"), (looks, "attention: 1 step")):
         ax.set_title(title)
         ax.set(xlim=(-0.5, last + 0.5), ylim=(-0.75, 1.5), aspect="equal", anchor="S")
         ax.axis("off")
         for place, token in enumerate(tokens):
             on_the_way = place in (0, last) or ax is chain
             ax.add_patch(Circle((place, 0), rim, fill=False, linewidth=2 if on_the_way else 1,
-                                edgecolor=palette.INDIGO if on_the_way else palette.INK))  # fmt: skip
+                                edgecolor=palette.OLIVE if on_the_way else palette.INK))  # fmt: skip
             ax.text(place, -0.6, token, ha="center", weight="bold" if place in (0, last) else "normal")
     for place in range(last):
-        _arrow(chain, (place + rim, 0), (place + 1 - rim, 0), palette.INDIGO)
-        chain.text(place + 0.5, 0.16, f"{place + 1}", ha="center", color=palette.INDIGO, weight="bold")
+        _arrow(chain, (place + rim, 0), (place + 1 - rim, 0), palette.OLIVE)
+        chain.text(place + 0.5, 0.16, f"{place + 1}", ha="center", color=palette.OLIVE, weight="bold")
     for place in reversed(range(last)):
         turn = math.pi / 2 * (1 + place / last)  # each arrow reaches the last word at a place of its own
         end = (last + rim * math.cos(turn), rim * math.sin(turn))
-        how = {"width": 1, "colour": palette.INK} if place else {"colour": palette.INDIGO}
+        how = {"width": 1, "colour": palette.INK} if place else {"colour": palette.OLIVE}
         _arrow(looks, (place, rim), end, bend=-0.38, **how)
-    looks.text(last / 2, 0.19 * last + rim + 0.08, "1", ha="center", color=palette.INDIGO, weight="bold")
+    looks.text(last / 2, 0.19 * last + rim + 0.08, "1", ha="center", color=palette.OLIVE, weight="bold")
     fig.subplots_adjust(left=0.02, right=0.98, top=0.86, bottom=0.02, wspace=0.08)
     return described(
         fig,
-        f"The {last + 1} words “{' '.join(tokens)}” twice. Left, recurrent: {last} numbered arrows hand the first word "
-        "on, neighbour to neighbour, to the last. Right, attention: each of the others has an arrow of its own to the "
-        "last; that of the first is number 1, and there is no second.",
-        f"How far is it from “{tokens[0]}” to “{tokens[-1]}”? {last} steps through states, or one look.",
+        f"The {last + 1} words “{' '.join(tokens)}” twice. Left, passed on: {last} numbered arrows lead from each word "
+        "to the next, from the first to the last. Right, attention: each of the other words has its own arrow to the "
+        "last, so the first needs only the one with number 1.",
+        f"How far is it from “{tokens[0]}” to “{tokens[-1]}”? {last} steps from word to word, or one look.",
     )
 
 
@@ -127,7 +127,7 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
     _step(ax, (scores + 30, mid), (scaled - 30, mid), "", palette.INK)
     _grid(ax, scaled, mid, weights, "$S\\,/\\sqrt{d_k}$", "n \\times m", palette.INK, head="2  scale")
     _step(ax, (scaled + 30, mid), (far - 30, mid), "softmax", palette.INK)
-    ax.text((scaled + far) / 2, mid + 17, "here a mask\nfrom day 3 on", ha="center", va="top", fontsize=10)
+    ax.text((scaled + far) / 2, mid + 17, "from day 3 on,\na mask here", ha="center", va="top", fontsize=10)
     _grid(ax, far, mid, weights, "$A$", "n \\times m", palette.INK, head="3, 4  weights", shades=weights)
     _step(ax, (far, mid + 64), (far, low - 30), "", palette.INK)
     _step(ax, (roles + 24, low), (far - 24, low), "", palette.VALUE)
@@ -137,8 +137,8 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
         fig,
         f"The whole way. X, {_size(x)}, times W_Q, W_K and W_V gives Q, {_size(q)}, K, {_size(k)}, and V, {_size(v)}. "
         f"Q with K transposed, {_size(k.T)}, gives the scores S, {_size(weights)}; these are divided by the root of "
-        f"d_k = {k.shape[1]}; the softmax of each row makes the weights A, {_size(weights)}, and a mask will come "
-        f"before it from day 3 on. The weights blend V into the output O, {_size(output)}.",
+        f"d_k = {k.shape[1]}; the softmax of each row makes the weights A, {_size(weights)}, and from day 3 on, a "
+        f"mask comes before it. The weights blend V into the output O, {_size(output)}.",
         "From the tokens X to the output O: five matrix products, a division and a softmax.",
     )
 

@@ -15,7 +15,7 @@ def weight_against_temperature() -> Guess:
         "How does the weight of honey, whose score is the largest, depend on the temperature?",
         [0.1, 0.3, 1, 4, 20], truth=lambda t: lists.softmax([s / t for s in scores])[0], low=0, high=1,
         x_label="temperature", y_label="weight of honey", x_scale="log",
-        why="Each is a softmax of the three scores, divided by the temperature.",
+        why="Each point is the softmax of the three scores divided by that temperature.",
     )  # fmt: skip
 
 
@@ -26,10 +26,11 @@ def two_keys_tie() -> Guess:
     attended = [name for name, weight in zip(names, weights, strict=True) if weight > 0.01]
     return Guess.choice(
         1, "two keys tie",
-        "Scores of 100 with the, 0 with parcel and 100 with arrived: who gets more than 1% of the weight?",
+        "A query scores 100 with the, 0 with parcel and 100 with arrived. Which of them get more than 1% of the "
+        "weight?",
         choices=["the", "arrived", "the, arrived", "the, parcel, arrived"],
         truth=", ".join(attended),
-        why="A softmax need not pick one of the two. The next table has the weights.",
+        why="A softmax gives equal weights to equal scores. The next table has the weights.",
     )  # fmt: skip
 
 
@@ -49,7 +50,7 @@ def memory_of_the_weights() -> Guess:
         1, "memory of the weights",
         "How many GB do the weights of one head take at 100,000 tokens?",
         truth=4 * tokens**2 / 1e9, low=0.001, high=10_000, scale="log", unit="GB",
-        why="Four bytes for each pair of tokens, 10 billion pairs.",
+        why="There are 10 billion pairs of tokens, and each takes four bytes.",
     )  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def heads_that_find_the_parcel() -> Guess:
     n_heads = int((levels[:, :, -1, 1] > real_sentences.LEVELS / 2).sum())
     return Guess.choice(
         1, "heads that find the parcel",
-        "How many of the 270 heads give parcel more than half of the attention of arrived?",
+        "In how many of the 270 heads does arrived give parcel more than half of its attention?",
         choices=["1", "about 10", "about 50", "more than 100"], truth=str(n_heads),
-        why="The next best one gives it 0.30. Most heads look for other things, or at the first token.",
+        why="In the next best head it is 0.30. Most heads look for other things, or at the first token.",
     )  # fmt: skip

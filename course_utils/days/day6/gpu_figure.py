@@ -54,7 +54,7 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
     def arrow(start, stop):
         ax.add_patch(FancyArrowPatch(start, stop, arrowstyle="<|-|>", mutation_scale=11, color=palette.INK, lw=1.3))
 
-    memory = palette.QUERY
+    memory = palette.BLUE
     label(20, 18, card.name + ", the chip", fontweight="bold")
     box(20, 32, 250, 214)
     label(30, 46, f"{chip['processors']} SMs: streaming multiprocessors")

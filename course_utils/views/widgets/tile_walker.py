@@ -374,7 +374,7 @@ def _draw_side(ax, walker, frame, x, y, width, text):
         both = moved["read"] + moved["written"]
         ax.text(x, y, f"{name}: {both:,} bytes", **text)
         for start, size, colour in (
-            (0, moved["read"], palette.QUERY),
+            (0, moved["read"], palette.BLUE),
             (moved["read"], moved["written"], palette.OUTPUT),
         ):
             corner = (x + width * start / most, y + 9)

@@ -26,7 +26,7 @@ TRACE_V = [[2.0, 1.0], [1.0, 2.0]]
 
 def untouched(*args: Any) -> Rung:
     """Return a rung that an answer fails if it writes into its arguments."""
-    why = "The result is right, but what was passed in is changed, and the caller still needs it: make a new one."
+    why = "The result is right, but your function changes its argument, which the caller still needs. Make a new one."
     return Rung(UNTOUCHED, args, why, changes)
 
 
@@ -41,9 +41,10 @@ def softmax_row(rng: np.random.Generator) -> list[Rung]:
         Rung("whole numbers", ([3, 1, 2],), "Entries may be ints."),
         Rung("fifty entries", ((2 * draw(rng, 50)).tolist(),), "Any length."),
         Rung("large entries", ([1000.0, 1001.0, 999.0],),
-            "math.exp overflows above 709. Subtract the largest entry from all first: the ratio stays."),
+            "math.exp overflows above 709. Subtract the largest entry from all of them first: the ratio stays the "
+            "same."),
         Rung("very negative entries", ([-1000.0, -1001.0, -999.0],),
-            "math.exp gives 0 below −745, and 0 / 0 is no weight. Subtract the largest entry first."),
+            "math.exp gives 0 below −745, and 0 / 0 is not a weight. Subtract the largest entry first."),
         Rung("one entry far below the others", ([3.0, -5000.0, 2.0],),
             "e^−5000 is 0, and the others share all the weight. Subtract the "
             "largest entry, here 3, and nothing larger."),
@@ -52,7 +53,7 @@ def softmax_row(rng: np.random.Generator) -> list[Rung]:
         Rung("the largest entry in the middle", ([2.0, 801.0, -100.0, 800.0, 3.0],),
             "Subtract the largest entry, not another one."),
         Rung("the same row shifted by 50", ((row + 50).tolist(),),
-            "Adding a number to all entries changes nothing in the ratio."),
+            "Adding a number to all entries does not change the ratio."),
         Rung("a 0 among the entries", ([0.0, 1.0, -2.0],), "A score of 0 is a score like any other: e^0 is 1."),
         untouched([0.5, 2.0, -1.0]),
     ]  # fmt: skip
@@ -77,7 +78,7 @@ def scores(rng: np.random.Generator) -> list[Rung]:
             "Scores are not normalised."),
         Rung("equal rows, and a query of zeros",
             ([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]),
-            "Each query has a row and each key a column, also where two are equal or one is 0."),
+            "Each query has a row and each key a column, even where two are equal or one is 0."),
         untouched(TRACE_Q, TRACE_K),
     ]  # fmt: skip
 
@@ -140,7 +141,7 @@ def attention_batched(rng: np.random.Generator) -> list[Rung]:
             "Count axes from the end: transpose the last two of k, np.swapaxes(k, -1, -2), take d_k from the "
             "last of q, and the softmax along the last."),
         Rung("a batch of 3 with 3 tokens each", arrays(3, 3, 3, 3, (3,)),
-            "With equal sizes a wrong axis raises nothing. The softmax runs over the last axis, the keys."),
+            "With equal sizes a wrong axis raises no error. The softmax runs over the last axis, the keys."),
         Rung("batch and heads", arrays(3, 4, 5, 2, (2, 3)), "Count axes from the end: −1 and −2, never 0, 1 or 2."),
         Rung("three leading dimensions", arrays(2, 3, 2, 4, (2, 1, 3)), "Any number of leading dimensions."),
         Rung("large scores", arrays(2, 3, 3, 2, (2,), size=60.0), "Subtract the largest score of each row before exp."),
@@ -149,14 +150,14 @@ def attention_batched(rng: np.random.Generator) -> list[Rung]:
         Rung("rows of very different size", far_apart,
             "Here exp is 0 for a whole row unless the maximum subtracted is that of the row: axis −1, keepdims=True."),
         Rung("no loop over batch and heads", (few, many),
-            "NumPy's @ and axis=-1 treat all matrices at once. A loop over them takes "
-            "more Python steps for many than for one.",
+            "NumPy's @ and axis=-1 handle all matrices at once. A loop over them takes more Python steps for many "
+            "than for one.",
             without_a_loop),
         Rung("5 queries, 2 keys, d_v = 1", arrays(5, 2, 3, 1), "n and m may differ either way, and d_v may be 1."),
         Rung("one query, 6 keys", arrays(1, 6, 2, 3), "A single query is one row."),
         Rung("37 keys", arrays(2, 37, 3, 2), "There may be any number of keys."),
         Rung("q, k and v stay as they were", arrays(3, 4, 5, 2),
-            "The function writes into an array that was passed in, which the caller still needs. Make a new one.",
+            "The function changes an array that was passed in, which the caller still needs. Make a new one.",
             changes),
     ]  # fmt: skip
 
@@ -186,11 +187,11 @@ def soft_lookup(rng: np.random.Generator) -> list[Rung]:
         Rung("cold, and the second key almost as good", (*close, 1e-3),
             "A difference of 0.001 at temperature 0.001 is a difference of 1 in the softmax."),
         Rung("very cold, and the second key almost as good", (*closest, 1e-9),
-            "Divide by the temperature as it is: nothing is added to it and it has no floor. "
-            "After the max-shift nothing overflows."),
+            "Divide by the temperature as it is: add nothing to it, and set no floor. Once the largest is "
+            "subtracted, nothing overflows."),
         Rung("large dot products",
             (np.array([30.0, 40.0]), np.array([[30.0, 1.0], [30.01, 1.0], [0.0, 16.0]]), draw(rng, 3, 2), 1.0),
-            "exp overflows above 709, also at temperature 1: subtract the largest."),
+            "exp overflows above 709, even at temperature 1: subtract the largest."),
         Rung("very cold, two best keys", (*tie, 1e-9),
             "Two equal best keys share the weight: this is still a softmax."),
         Rung("all dot products far below zero, cold",
@@ -216,7 +217,7 @@ def self_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("scaled by √d_k, not √d_model", arrays(4, 9, 2, 3),
             "The scale is √d_k, the width of q and k, not that of x."),
         Rung("all sizes equal", arrays(3, 3, 3, 3),
-            "With square matrices a wrong transpose raises nothing. It is x @ W, and q @ k transposed."),
+            "With square matrices a wrong transpose raises no error. It is x @ W, and q @ k transposed."),
         Rung("large scores", arrays(3, 4, 3, 2, size=40.0),
             "torch.softmax is safe for large scores; exp alone is not."),
         Rung("six tokens", arrays(6, 5, 7, 3), "Any number of tokens."),
@@ -242,8 +243,8 @@ def rows_of_numbers(result: Any) -> Any:
         first, *later = map(len, result)
         if first and 0 in later:
             raise TypeError(
-                f"row 0 has {first} numbers and row {later.index(0) + 1} none: a zip or a generator can be gone "
-                "through only once. Make it a list, or make it anew for each row"
+                f"row 0 has {first} numbers and row {later.index(0) + 1} has none: a zip or a generator can be used "
+                "only once. Make it a list, or make a new one for each row"
             )
     return result
 
