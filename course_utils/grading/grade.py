@@ -106,7 +106,7 @@ def _verdicts_on_missing(missing: Sequence[str], data: bytes, notebook: str) -> 
     if missing and len(data) > LARGEST_CELL:
         for grade_id, size in cells_too_long(data, notebook).items():
             if grade_id in verdicts:
-                message = f"Not read: its cell has {size:,} characters, and {LARGEST_CELL:,} are read."
+                message = f"Not read: its cell has {size:,} characters, but only {LARGEST_CELL:,} are read."
                 verdicts[grade_id] = Verdict("missing", 0.0, message)
     return verdicts
 
