@@ -38,8 +38,8 @@ from course_utils.checks.kernel.settings import usual_settings
 from course_utils.loader import has_answers
 from course_utils.views.running_line import RunningLine
 
-SAME_ANSWER = "Its cell was not run since the last check. If you changed it, run it first."
-ELSEWHERE = "It counts where its cell stands above the check that came with the exercise, and below its answer cell."
+SAME_ANSWER = "Its cell has not been run since the last check. If you changed it, run it first."
+ELSEWHERE = "It counts only if its cell is above the check that came with the exercise, and below its answer cell."
 _RUN_AFRESH: list[bool] = []  # has an item while `not_followed` runs the cells of an answer
 _CELL_ERRORS: dict[tuple[int, str], tuple[str, int]] = {}  # error and its line, by number and text of a cell
 _CELL_IDS: dict[tuple[int, str], str] = {}  # the id of a cell in its notebook, if Jupyter sent it
@@ -325,7 +325,7 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     cells = _cells_run(namespace)
     source = cells[number]
     if len(source) > LARGEST_CELL:
-        return f"its cell has {len(source):,} characters, and {LARGEST_CELL:,} are read."
+        return f"its cell has {len(source):,} characters, but only {LARGEST_CELL:,} are read."
 
     # The code that a grader would run: the answer's cell with what it uses from the cells around it. Earlier answers
     # are known by name, because the grader brings those along itself.
@@ -348,7 +348,7 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
             with TimeLimit() as limit:
                 _run_afresh(answer.source, fresh)
             if limit.message:
-                return f"run afresh, the cells that it uses do not end in time. {limit.message}"
+                return f"run afresh, the cells that it uses do not finish in time. {limit.message}"
             verdict = _examine(day, grade_id, fresh, hidden=False, seed="")[1]
     except Exception as error:
         return f"run afresh, its cells raise {type(error).__name__}: {error}"

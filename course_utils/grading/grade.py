@@ -105,9 +105,9 @@ def _verdicts_on_missing(missing: Sequence[str], notebook: SubmittedNotebook) ->
     """Return the verdicts on exercises without an answer; a cell that is too long to be read is named as the reason."""
     verdicts = {}
     for grade_id in missing:
-        size = notebook.too_long.get(grade_id)
-        too_long = f"Not read: its cell has {size:,} characters, and {LARGEST_CELL:,} are read." if size else ""
-        verdicts[grade_id] = Verdict("missing", 0.0, too_long or "Not answered.")
+        size = notebook.too_long.get(grade_id, 0)
+        message = f"Not read: its cell has {size:,} characters, but only {LARGEST_CELL:,} are read."
+        verdicts[grade_id] = Verdict("missing", 0.0, message if size else "Not answered.")
     return verdicts
 
 

@@ -129,7 +129,7 @@ def _describe_curve(errors: list[float], off: float, near: float, log: bool) -> 
     if not sides:
         return f"near: within {_near(log)} at all {count} places"
     sides[0] += f" of {count} places"
-    return f"{distance(off, log)} away in the mean, {' and '.join(sides)}"
+    return f"{distance(off, log)} away on average, {' and '.join(sides)}"
 
 
 def _near(log: bool) -> str:

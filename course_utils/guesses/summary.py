@@ -52,11 +52,11 @@ def tendency(guesses: Iterable[StoredGuess]) -> str:
     """Return a sentence on whether numbers and curves were guessed too high or too low on the whole."""
     leans = [each.verdict.lean for each in guesses if each.asked.kind != "choice" and each.verdict.lean]
     if len(leans) < _FEW:
-        return "That is too few to tell a tendency."
+        return "That is too few to show a tendency."
     for lean, side in ((1, "high"), (-1, "low")):
         if leans.count(lean) >= _MOST_OF_THEM * len(leans):
             return f"Your guesses tend to be too {side}: {leans.count(lean)} of {len(leans)} that missed."
-    return "Your guesses tend to neither side."
+    return "Your guesses lean neither way."
 
 
 def _medians(measured: list[StoredGuess]) -> str:
@@ -65,8 +65,8 @@ def _medians(measured: list[StoredGuess]) -> str:
         offs = [each.verdict.off for each in measured if each.asked.scale == scale]
         if offs:
             parts.append(distance(statistics.median(offs), scale == "log"))
-    scales = " on linear scales, and by ".join(parts)
-    return f"In the median they are off by {scales}{' on logarithmic ones' if len(parts) == 2 else ''}."
+    scales = " on linear scales, and ".join(parts)
+    return f"Their median error is {scales}{' on logarithmic ones' if len(parts) == 2 else ''}."
 
 
 def _some(number: int, thing: str, things: str = "") -> str:

@@ -34,7 +34,7 @@ def exponentials(name: str) -> Step:
         lambda v: np.exp(v[name]),
         (
             Slip("powers of two", lambda v: 2.0 ** v[name], "These are powers of 2. Softmax takes powers of e."),
-            Slip("sign turned", lambda v: np.exp(-v[name]), "The sign of the exponent is turned."),
+            Slip("sign turned", lambda v: np.exp(-v[name]), "The sign of the exponent is flipped."),
         ),
     )
 
@@ -124,7 +124,7 @@ OUTPUT = Step("output", "the values, each times its weight, added up", lambda v:
     Slip("values transposed", _where_square(lambda v: v["weights"] @ v["V"].T),
         "You took the columns of V. A value is a row."),
     Slip("the mean of the values", lambda v: np.tile(v["V"].mean(axis=0), (len(v["weights"]), 1)),
-        "This is the mean of the values: each has its weight."),
+        "This is the plain mean of the values, but each has its own weight."),
 ))  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def causal_row(rng: random.Random) -> Drawn:
             Slip("not masked", lambda v: np.exp(v["scaled"]),
                 "The last key is not blocked: token 2 may not see token 3."),
             Slip("a score of 0", lambda v: np.exp(np.where(blocked, 0, v["scaled"])),
-                "You set the blocked score to 0, and e^0 is 1. It is −∞, and its exponential 0."),
+                "You set the blocked score to 0, and e^0 is 1. It should be −∞, whose exponential is 0."),
             Slip("itself blocked", lambda v: np.where([False, False, True, True], 0, np.exp(v["scaled"])),
                 "Token 2 may see itself: only token 3 is blocked."),
         ))  # fmt: skip
@@ -173,7 +173,7 @@ def softmax_gradient(rng: random.Random) -> Drawn:
         )),
         Step("centred", "g minus that", lambda v: v["g"] - v["mean"], (
             Slip("added", lambda v: v["g"] + v["mean"], "You added it: subtract it."),
-            Slip("turned", lambda v: v["mean"] - v["g"], "The sign is turned: g minus the mean."),
+            Slip("turned", lambda v: v["mean"] - v["g"], "The sign is flipped: it is g minus the mean."),
         )),
         Step("gradient", "p times that, entry by entry", lambda v: v["p"] * v["centred"], (
             Slip("the diagonal alone", lambda v: v["p"] * (1 - v["p"]) * v["g"],
@@ -237,7 +237,7 @@ def merge(rng: random.Random) -> Drawn:
     o = np.array(rng.sample((-3, -2, -1, 1, 2, 3, 4), 2), dtype=float)
     steps = (
         Step("m", "the maximum of both", lambda v: v["m_ab"].max(), (
-            Slip("added", lambda v: v["m_ab"].sum(), "The maximum of both parts, not their sum."),
+            Slip("added", lambda v: v["m_ab"].sum(), "Take the maximum of both parts, not their sum."),
             Slip("the smaller", lambda v: v["m_ab"].min(), "This is the smaller one."),
         )),
         Step("factors", "what each part is rescaled by", lambda v: np.exp(v["m_ab"] - v["m"]), (

@@ -59,7 +59,7 @@ def layer_cost(rng: random.Random) -> Drawn:
     h = rng.choice((2, 4, 8))
     steps = (
         Step("attention parameters", "the numbers in W_q, W_k, W_v and W_o", lambda v: 4 * v["d"] ** 2, (
-            Slip("W_o forgotten", lambda v: 3 * v["d"] ** 2, "There are four matrices: W_o too."),
+            Slip("W_o forgotten", lambda v: 3 * v["d"] ** 2, "There are four matrices, W_o included."),
             Slip("for each head", lambda v: 4 * v["d"] ** 2 * v["h"], "The heads share the width: no factor h."),
             Slip("one head", lambda v: 4 * v["d"] ** 2 / v["h"], "All heads together have the full width."),
         ), count=True),
@@ -96,7 +96,7 @@ def _cache_steps() -> tuple[Step, ...]:
         Step("numbers a token", "keys and values of one token, all layers",
             lambda v: 2 * v["layers"] * v["kv_heads"] * v["d_head"], (
                 Slip("keys alone", lambda v: v["layers"] * v["kv_heads"] * v["d_head"],
-                    "These are the keys alone: the values take as much."),
+                    "These are the keys alone: the values take as much again."),
                 Slip("one layer", lambda v: 2 * v["kv_heads"] * v["d_head"], "Every layer has a cache of its own."),
                 Slip("query heads", lambda v: 2 * v["layers"] * v["heads"] * v["d_head"],
                     "Only the heads of keys and values are kept, not the query heads."),
@@ -154,7 +154,7 @@ def longest_context(rng: random.Random) -> Drawn:
     statement |= {"memory of the card": f"{card} GiB", "weights": f"{weights} GiB", "sequences": str(batch)}
     steps = (
         Step("bytes left", "what the weights leave", lambda v: (v["card"] - v["weights"]) * GIB, (
-            Slip("weights not counted", lambda v: v["card"] * GIB, "The weights lie on the card too."),
+            Slip("weights not counted", lambda v: v["card"] * GIB, "The weights are on the card too."),
             Slip("GB", lambda v: (v["card"] - v["weights"]) * 1e9, "A GiB has 2³⁰ bytes, a GB 10⁹."),
         ), count=True),
         *_cache_steps(),

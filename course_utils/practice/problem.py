@@ -182,7 +182,7 @@ class Problem:
         try:
             array = np.asarray(value, dtype=float)
         except (TypeError, ValueError):
-            raise ValueError(f"{name}: {value!r} is no number and no rows of numbers") from None
+            raise ValueError(f"{name}: {value!r} is neither a number nor rows of numbers") from None
         if array.squeeze().shape == np.empty(shapes[name]).squeeze().shape:
             array = array.reshape(shapes[name])  # a row may be written as a column
         if array.shape != shapes[name]:

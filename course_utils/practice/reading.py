@@ -37,7 +37,7 @@ def read_entry(text: str) -> list | float | None:
     rows = [[_number(part) for part in re.split(r"[,\s]+", row.strip(" []")) if part] for row in text.split(";")]
     rows = [row for row in rows if row]
     if not rows:
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     if len({len(row) for row in rows}) > 1:
         raise ValueError("the rows have different lengths")
     return rows if len(rows) > 1 else rows[0] if len(rows[0]) > 1 else rows[0][0]
@@ -49,7 +49,7 @@ def _number(text: str) -> float:
     except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError, MemoryError):
         value = math.inf
     if not math.isfinite(value):
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return value
 
 

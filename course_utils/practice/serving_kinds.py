@@ -57,7 +57,7 @@ def paged_slot(rng: random.Random) -> Drawn:
     inputs = figures(size=size, tokens=tokens, token=token) | {"table": np.asarray(table, dtype=float)}
     steps = (
         Step("blocks", "blocks that the text needs", lambda v: np.ceil(v["tokens"] / v["size"]), (
-            Slip("rounded down", lambda v: v["tokens"] // v["size"], "The tokens behind the last full block need one."),
+            Slip("rounded down", lambda v: v["tokens"] // v["size"], "Tokens after the last full block need one too."),
         )),
         Step("empty", "places of its blocks that stay empty", lambda v: v["blocks"] * v["size"] - v["tokens"], (
             Slip("filled", lambda v: v["tokens"] % v["size"], "These are the filled places of the last block."),
@@ -65,7 +65,7 @@ def paged_slot(rng: random.Random) -> Drawn:
         Step("block", "the block of the token, from the table",
             lambda v: v["table"][int(v["token"] // v["size"])], (
             Slip("its place in the table", lambda v: v["token"] // v["size"],
-                "This is the place in the table: read which block stands there."),
+                "This is the place in the table: read which block is there."),
             Slip("counted from 1", lambda v: v["table"][int(v["token"] // v["size"]) - 1],
                 "The table is counted from 0, as tokens are."),
         )),
@@ -93,7 +93,7 @@ def speculation(rng: random.Random) -> Drawn:
     inputs = figures(drafted=drafted, gamma=gamma) | {"p": p, "q": q}
     steps = (
         Step("kept", "the chance that this draft is kept", lambda v: min(1.0, _at(v, "p") / _at(v, "q")), (
-            Slip("q over p", lambda v: _at(v, "q") / _at(v, "p"), "The target's probability stands above: p over q."),
+            Slip("q over p", lambda v: _at(v, "q") / _at(v, "p"), "The target's probability goes on top: p over q."),
             Slip("p", lambda v: _at(v, "p"), "It was drafted with q already, so divide by it."),
         )),
         Step("remainder", "what is drawn from after a refusal", _remainder, (

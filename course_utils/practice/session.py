@@ -14,8 +14,8 @@ from .problem import Mark, Problem, describe_shape
 from .reading import read_entry
 
 DRAWN_FROM = 10_000
-HOW = "Two decimals suffice. Rows are parted by ;  fractions such as 1/3 are read too."
-LEAVE_OUT = "Enter alone leaves a step out."
+HOW = "Two decimals are enough. Rows are separated by ; and fractions such as 1/3 are fine."
+LEAVE_OUT = "Enter alone skips a step."
 SIGNS = {"right": "✓", "follows": "✓", "wrong": "✗", "empty": "·"}
 
 
@@ -45,7 +45,7 @@ def practise(
     first = next((pair for pair in zip(posed.steps, marks, strict=True) if pair[1].status == "wrong"), None)
     if first is not None:
         step, mark = first
-        tell(f"\nThe first wrong step is {step.name}. Right is {written(mark.right, step.count)}.")
+        tell(f"\nThe first wrong step is {step.name}. The right answer is {written(mark.right, step.count)}.")
     tell(f"\nThe same again: course practice {kind} --number {posed.number}")
     return marks
 

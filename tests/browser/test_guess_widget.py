@@ -111,7 +111,7 @@ def test_a_number_is_typed_and_what_is_none_is_reported(fresh):
     field = fresh.output(NUMBER).get_by_role("textbox")
     field.focus()
     active = fresh.page.evaluate("window.courseNotebook.content.activeCellIndex")
-    for text, message in (("dd", "is no number"), ("7", "The range is from 0 to 1."), ("0,5", "is no number")):
+    for text, message in (("dd", "is not a number"), ("7", "The range is from 0 to 1."), ("0,5", "is not a number")):
         field.fill(text)
         field.press("Enter")
         assert message in fresh.output(NUMBER).locator(".course-guess-wrong").inner_text()

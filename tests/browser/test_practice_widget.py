@@ -58,7 +58,7 @@ def test_steps_are_typed_and_judged_at_enter_and_stay_out_of_the_notebook(fresh_
     )
     assert (
         step(fresh_problem, 1).get_attribute("data-status") == "unread"
-        and "'dd' is no number" in step(fresh_problem, 1).inner_text()
+        and "'dd' is not a number" in step(fresh_problem, 1).inner_text()
     )
     assert status(fresh_problem) == "The first wrong step is shifted."
     assert entries(fresh_problem).nth(0).get_attribute("aria-invalid") == "true"

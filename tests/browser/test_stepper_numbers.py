@@ -310,12 +310,12 @@ def test_it_starts_at_the_weights_with_a_cell_chosen_and_follows_a_change_there(
 @pytest.mark.parametrize(
     ("typed", "status_lines"),
     [
-        ("abc", "“abc” is no number; 0.5 stays."),
+        ("abc", "“abc” is not a number; 0.5 stays."),
         ("1e999", "1e999 is too large: give a number from −1000 to 1000; 0.5 stays."),
         ("-1001", "-1001 is too large: give a number from −1000 to 1000; 0.5 stays."),
-        ("1,5", "“1,5” is no number; 0.5 stays."),
-        ("Infinity", "“Infinity” is no number; 0.5 stays."),
-        ("0x10", "“0x10” is no number; 0.5 stays."),
+        ("1,5", "“1,5” is not a number; 0.5 stays."),
+        ("Infinity", "“Infinity” is not a number; 0.5 stays."),
+        ("0x10", "“0x10” is not a number; 0.5 stays."),
         ("", "there is no number; 0.5 stays."),
     ],
 )

@@ -259,7 +259,7 @@ def test_an_error_that_a_statement_knows_is_told_with_its_line_and_what_all_obje
     lines = describe_trace(trace_of(7, "block_allocator", made["BlockAllocator"]), "BlockAllocator").splitlines()
     assert "it raised ValueError, and nothing is amiss" in lines[-3]
     assert lines[-2] == "It raised ValueError: not enough values to unpack (expected 2, got 1)"
-    assert lines[-1] == "All objects of the class have one lengths: make it in __init__, as self.lengths."
+    assert lines[-1] == "All objects of the class share one lengths: make it in __init__, as self.lengths."
 
 
 def test_a_call_has_shorter_lists_and_smaller_numbers():

@@ -364,7 +364,7 @@ def test_an_error_on_some_hidden_inputs_is_told_by_its_kind():
         return np.array(Q) @ np.array(K).T
 
     message = judge_of(1, "scores").judge(gather(1, "scores", {"scores": scores}, hidden=True)).message
-    assert "the answer must hold for any input. Here it raised KeyError. " in message
+    assert "the answer must be right for any input. Here it raised KeyError. " in message
 
 
 # Ladders of other kinds ---------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def test_right_only_for_squares():
     squares_only = relation_of(
         scores_of, lambda q, k, d: scores_of(q, k, d) + (len(q) != len(k)) * np.sin(9 * q @ k.T), inputs
     )
-    assert squares_only.name == "right only where the matrices have equally many rows"
+    assert squares_only.name == "right only where the matrices have the same number of rows"
 
 
 def test_where_rungs_differ_in_what_is_wrong_nothing_is_said():
@@ -196,7 +196,7 @@ def test_the_text_of_an_error_on_hidden_inputs_is_not_told():
 def test_two_shapes_that_do_not_fit_are_told_and_the_name_is_the_same_for_all(text, shapes):
     relation = relation_of(scores_of, lambda q, k, d: f"ValueError: {text}, at line 2 of its cell: a + b")
     assert relation.name == "raises ValueError: shapes that do not fit"
-    assert relation.message == f"On “step 0” two shapes met that do not fit: {shapes}."
+    assert relation.message == f"On “step 0” two shapes do not fit together: {shapes}."
 
 
 def test_an_error_on_few_of_the_wrong_steps_is_not_what_went_wrong():

@@ -289,7 +289,7 @@ def make():
 total = make()
 """
     *_, said = messages_in(kernel(helper, RIGHT.replace("sum(", "total("), "check('softmax_row')"))
-    assert "the cells that it uses do not end in time. Stopped after 0.5 seconds of work" in " ".join(said.split())
+    assert "the cells that it uses do not finish in time. Stopped after 0.5 seconds of work" in " ".join(said.split())
 
 
 def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):

@@ -83,7 +83,7 @@ def test_a_cell_that_is_too_long_is_said_to_be_that(tmp_path):
     results = {each.id: each for each in grade_notebook(tmp_path / "day1_ada.ipynb").exercises}
     assert (
         results["softmax_row"].message
-        == f"Not read: its cell has {len(cell.source):,} characters, and 100,000 are read."
+        == f"Not read: its cell has {len(cell.source):,} characters, but only 100,000 are read."
     )
     assert (results["softmax_row"].status, results["scores"].message) == ("missing", "Not answered.")
 

@@ -134,7 +134,7 @@ def test_a_number_that_nothing_explains_is_wrong_without_a_name():
         ({"nothing": 1}, "there is no step 'nothing'; this problem has shifted, exponentials"),
         ({"sum": [1, 2]}, "sum: 2 numbers here, one number asked for"),
         ({"shifted": [[1, 2], [3, 4]]}, "shifted: 2 rows of 2 here, 3 numbers asked for"),
-        ({"sum": "much"}, "sum: 'much' is no number"),
+        ({"sum": "much"}, "sum: 'much' is neither a number nor rows of numbers"),
     ],
 )
 def test_what_cannot_be_judged_is_refused(entered, said):
@@ -168,7 +168,7 @@ NO_NUMBERS = ["one", "1; 2 3", "__import__('os')", "1/0", "9**9**9", "1+", "x" *
 
 @pytest.mark.parametrize("text", [*NO_NUMBERS, ",", ";", "[,;]", "1e999", "1e999 - 1e999", "1, 2e400"])
 def test_anything_else_is_no_number(text):
-    with pytest.raises(ValueError, match=r"no number|different lengths|characters"):
+    with pytest.raises(ValueError, match=r"not a number|different lengths|characters"):
         read_entry(text)
 
 
@@ -204,11 +204,11 @@ class TestTerminal:
         _, text = self.session("attention", 5, [written(value) for value in entered.values()])
         assert "✗ scaled: not right. These are the scores. Divide them by √2." in text
         assert "✓ output: correct from your value on" in text
-        assert f"The first wrong step is scaled. Right is {written(posed.solution()['scaled'])}." in text
+        assert f"The first wrong step is scaled. The right answer is {written(posed.solution()['scaled'])}." in text
 
     def test_what_cannot_be_read_is_asked_again_and_the_end_of_input_leaves_the_rest_empty(self):
         marks, text = self.session("softmax", 2, ["abc", "1 2", written(problem("softmax", 2).solution()["shifted"])])
-        assert "'abc' is no number" in text and "2 numbers here, 3 numbers asked for" in text
+        assert "'abc' is not a number" in text and "2 numbers here, 3 numbers asked for" in text
         assert [mark.status for mark in marks] == ["right", "empty", "empty", "empty"]
 
     def test_without_a_number_it_draws_one(self):

@@ -33,7 +33,6 @@ CALCULATED = {  # what the text calculates itself, calculated again
 SOURCES = {  # what others measured or set, by day
     1: {"0.99": "a question for the slider: how cold must it be"},
     3: {
-        "512": "tokens of a text for BERT: Krell et al. 2021",
         "256": "tokens of the text that the record of the real model was made with",
     },
     4: {

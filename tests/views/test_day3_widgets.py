@@ -15,7 +15,7 @@ from course_utils.views.static_page import static_page
 
 TOKENS = ["the", "cat", "sat", "down"]
 NO_LEAK = "no leak: no output sees a later token"
-OPENS = "The mask opens {} above the diagonal: a leak in a causal model, no harm in an encoder."
+OPENS = "The mask opens {} above the diagonal: a leak in a causal model, but harmless in an encoder."
 
 
 def scores_of(q, k):
@@ -359,7 +359,7 @@ class TestProblems:
     def test_a_function_that_fails_becomes_a_message(self, attention, message):
         painter = MaskPainter(TOKENS, attention=attention)
         assert message in painter.problem and len(painter.problem) <= 180
-        assert painter.verdict == "no verdict: your function has to be mended first"
+        assert painter.verdict == "no verdict: your function has to be fixed first"
         assert on_page(painter).result["kind"] == "problem" and painter.problem in painter.as_text()
         painter._repr_mimebundle_()
 

@@ -16,7 +16,7 @@ BOARD += [tile(False, False, "secret", "It is secret.")]
 
 def test_it_counts_and_says_that_nothing_counts_while_a_right_one_is_condemned():
     message = "1 of 2 wrong ones caught, 1 of 2 right ones kept."
-    assert repr(DuelBoard(BOARD)) == message + " As long as a right one is condemned, nothing counts."
+    assert repr(DuelBoard(BOARD)) == message + " As long as a right one is rejected, nothing counts."
     assert repr(DuelBoard([BOARD[0], *BOARD[2:]])) == "1 of 2 wrong ones caught, 1 of 1 right ones kept."
     assert DuelBoard(BOARD).alt().startswith("Board of a test. 1 of 2 wrong ones caught")
 

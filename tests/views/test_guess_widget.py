@@ -53,11 +53,11 @@ def test_a_number_is_off_by_a_share_of_the_range_or_by_a_factor(guess, more, tex
 @pytest.mark.parametrize(
     ("guess", "more", "text", "lean"),
     [
-        ((0.3, 0.5, 0.9), {}, "10% of the range away in the mean, too high at 3 of 3 places", 1),
-        ((0.3, 0.4, 0.6), {}, "10% of the range away in the mean, too high at 1 of 3 places and too low at 1", -1),
+        ((0.3, 0.5, 0.9), {}, "10% of the range away on average, too high at 3 of 3 places", 1),
+        ((0.3, 0.4, 0.6), {}, "10% of the range away on average, too high at 1 of 3 places and too low at 1", -1),
         ((0.2, 0.41, 0.8), {}, "near: within 2% of the range at all 3 places", 0),
         ((4, 4, 8), {"truth": (1, 4, 16), "low": 1, "high": 100, "scale": "log"},
-         "a factor of 2 away in the mean, too high at 1 of 3 places and too low at 1", 1),
+         "a factor of 2 away on average, too high at 1 of 3 places and too low at 1", 1),
     ],
 )  # fmt: skip
 def test_a_curve_is_off_by_the_mean_over_its_places(guess, more, text, lean):
@@ -271,11 +271,11 @@ def test_a_summary_counts_measures_and_tells_a_tendency():
         "6 guesses.",
         "1 of 1 choice right.",
         "Of 5 numbers and curves: 3 too high, 1 too low, 1 neither.",
-        "In the median they are off by 5% of the range on linear scales, and by a factor of 2 on logarithmic ones.",
+        "Their median error is 5% of the range on linear scales, and a factor of 2 on logarithmic ones.",
         "Your guesses tend to be too high: 3 of 4 that missed.",
     ]
-    assert tendency([make_guess(1)] * 3) == "That is too few to tell a tendency."
-    assert tendency([make_guess(1, "log"), make_guess(-1, "log")] * 3) == "Your guesses tend to neither side."
+    assert tendency([make_guess(1)] * 3) == "That is too few to show a tendency."
+    assert tendency([make_guess(1, "log"), make_guess(-1, "log")] * 3) == "Your guesses lean neither way."
     assert tendency([make_guess(-1, "log")] * 4) == "Your guesses tend to be too low: 4 of 4 that missed."
 
 

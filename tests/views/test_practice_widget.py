@@ -51,8 +51,8 @@ def test_an_empty_field_is_called_empty_and_not_wrong():
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("a", "'a' is no number"),
-        (",", "',' is no number"),
+        ("a", "'a' is not a number"),
+        (",", "',' is not a number"),
         ("1 2", "scores: 2 numbers here, 2 rows of 2 asked for"),
         ("1 2; 3", "different lengths"),
     ],

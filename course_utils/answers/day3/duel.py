@@ -60,7 +60,8 @@ def duel() -> Exercise:
             ("no query that sees nothing", lambda q, k, v, mask: not mask.any(-1).all(),
                 "Each of its queries sees something. A query that sees nothing has to get zeros."),
             ("causal masks alone", lambda q, k, v, mask: mask.shape != (4, 4) or not np.array_equal(mask, np.tri(4)),
-                "It tries a causal mask alone. Masks have holes, and differ from query to query, from text to text."),
+                "It tries only a causal mask. Masks can have holes, and can differ from query to query and from text "
+                "to text."),
             ("small scores only", lambda q, k, v, mask: bool(np.abs(q).max() > 30),
                 "Its scores are all small. Try thousands: a blocked key may have by far the largest."),
         ),

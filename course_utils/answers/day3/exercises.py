@@ -51,30 +51,30 @@ def square(rule):
 UPPER = Mistake(
     "upper triangle",
     square(lambda i, j: j >= i),
-    "This is the upper triangle: each token sees itself and the later ones. Row i is the query, column j the key: "
-    "which of them must not be the later one?",
+    "This is the upper triangle: each token sees itself and the later ones. Row i is the query and column j is the "
+    "key. Which of the two must not be the later one?",
 )
 CAUSAL_MASK_MISTAKES = (
     UPPER,
     Mistake("diagonal excluded", square(lambda i, j: j < i),
         "The diagonal is False: no token sees itself, and the first one sees nothing. A token may attend to itself."),
     Mistake("True means blocked", square(lambda i, j: j > i),
-        "This mask is turned round: True stands where a query may not attend. In this course True means may attend."),
+        "This mask is inverted: it is True where a query may not attend. In this course True means may attend."),
     Mistake("one key too many", square(lambda i, j: j <= i + 1),
-        "Each query sees one key too many, the next token. In torch.tril(…, diagonal=k) k = 0 "
-        "keeps the diagonal and nothing above it."),
+        "Each query sees one key too many, the next token. In torch.tril(…, diagonal=k), k = 0 keeps the diagonal "
+        "and nothing above it."),
     Mistake("itself only", square(lambda i, j: j == i),
-        "Each token sees itself only. It may also see all earlier ones."),
+        "Each token sees only itself. It may also see all earlier ones."),
     Mistake("the other diagonal", square(lambda i, j: j < len(j) - i),
-        "The triangle hangs from the top left: the first query sees everything. It should see "
-        "itself only, and the last query everything."),
+        "The triangle fills the top left corner, so the first query sees everything. It should see only itself, and "
+        "the last query should see everything."),
     Mistake("the other diagonal, below it", square(lambda i, j: j >= len(j) - 1 - i),
-        "The triangle hangs from the bottom right: the first query sees the last key "
-        "only. It should see the first, itself."),
+        "The triangle fills the bottom right corner, so the first query sees only the last key. It should see only "
+        "the first key, its own."),
     Mistake("first key only", square(lambda i, j: (j == 0) | (j == i)),
-        "Each query sees the first key and itself, but not what lies between."),
+        "Each query sees the first key and itself, but not the keys in between."),
     Mistake("last two keys only", square(lambda i, j: (j == i) | (j == i - 1)),
-        "Each query sees itself and one token before it. It may see all earlier ones."),
+        "Each query sees itself and one token before it. It may see all earlier tokens."),
 )  # fmt: skip
 
 
@@ -111,24 +111,24 @@ def up_to_the_longest(lengths, m):
 
 PADDING_MISTAKES = (
     Mistake("True means padding", real_keys(lambda j, length, m: j >= length),
-        "This mask is turned round: True stands at the padding. In this course True means "
-        "may attend, so the real keys are True."),
+        "This mask is inverted: it is True at the padding. In this course True means may attend, so the real keys "
+        "are True."),
     Mistake("padding on the left", real_keys(lambda j, length, m: j >= m - length),
-        "The last keys are the real ones here, as if the padding stood on the left. It stands on the "
-        "right: the first lengths[b] keys are real."),
+        "Here the last keys are the real ones, as if the padding were on the left. It is on the right: the first "
+        "lengths[b] keys are real."),
     Mistake("one key too few", real_keys(lambda j, length, m: j < length - 1),
-        "One key too few is real. Keys count from 0, and the last real one is lengths[b] − 1: j < lengths[b]."),
+        "One key too few is real. Keys count from 0, so the last real one is lengths[b] − 1: j < lengths[b]."),
     Mistake("the length's own key only", real_keys(lambda j, length, m: j == length - 1),
-        "Only the last real key is True. All before it are real too."),
+        "Only the last real key is True. All keys before it are real too."),
     Mistake("shape (B, m)", real_keys(first_real, "bm"),
-        "The entries are right, but the shape is (B, m). Against scores of (B, h, n, m) it would meet the queries "
-        "and keys. Add two axes of size 1: (B, 1, 1, m)."),
+        "The entries are right, but the shape is (B, m). Against scores of (B, h, n, m) it would line up with the "
+        "queries and keys. Add two axes of size 1: (B, 1, 1, m)."),
     Mistake("padding on the queries", real_keys(first_real, "b1m1"),
-        "The shape is (B, 1, m, 1), so the mask meets the queries, the third axis of the scores. "
-        "Padding belongs to the keys, the last axis."),
+        "The shape is (B, 1, m, 1), so the mask falls on the queries, the third axis of the scores. Padding belongs "
+        "to the keys, the last axis."),
     Mistake("as many keys as the longest sequence", up_to_the_longest,
-        "The last axis is as long as the longest sequence. It should have all m keys, "
-        "also those that are padding everywhere."),
+        "The last axis is as long as the longest sequence. It should have all m keys, even those that are padding in "
+        "every sequence."),
     Mistake("one length for all",
         lambda lengths, m: real_keys(first_real)(torch.full((len(lengths),), int(lengths[0])), m),
         "Every sequence gets the length of the first one."),
@@ -164,38 +164,38 @@ def known(name, among):
 
 CAUSAL_PADDING_MISTAKES = (
     Mistake("or in place of and", causal_and_real(torch.logical_or),
-        "A key is allowed where one of the two rules holds. Both must hold: j ≤ i and "
-        "j < lengths[b]. With booleans + is “or”; “and” is &."),
+        "Here a key is allowed where either of the two rules holds. Both must hold: j ≤ i and j < lengths[b]. With "
+        "booleans + is “or”; “and” is &."),
     Mistake("one of the two, not both", causal_and_real(torch.logical_xor),
-        "A key is allowed where exactly one of the two rules holds. Both must hold."),
+        "Here a key is allowed where exactly one of the two rules holds. Both must hold."),
     Mistake("padding only, rows left out", causal_and_real(lambda a, b: b),
         "This is the padding mask alone. Combine it with the causal mask of n tokens."),
     Mistake("padding on the queries", causal_and_real(padding=on_the_queries),
         "The rows of padded queries are blocked. Padding belongs to the keys, the last axis: columns from lengths[b] "
-        "on are False in every row, and nothing else."),
+        "on are False in every row, and nothing else is blocked by padding."),
     Mistake("rows and columns exchanged", lambda lengths, n: causal_and_real()(lengths, n).mT,
-        "Rows and columns are exchanged, of both rules: each query sees itself and later ones, and the padding "
-        "blocks rows. Queries are rows and keys are columns, the last axis."),
+        "Rows and columns are exchanged in both rules: each query sees itself and later ones, and the padding blocks "
+        "rows. Queries are rows and keys are columns, the last axis."),
     Mistake("upper triangle", causal_and_real(causal=UPPER.answer),
-        "The causal part is the upper triangle: queries see later tokens. Which of row and column is the query?"),
+        "The causal part is the upper triangle: queries see later tokens. Is the query the row or the column?"),
     Mistake("diagonal excluded", causal_and_real(causal=known("diagonal excluded", CAUSAL_MASK_MISTAKES)),
         "The diagonal is False: no token sees itself. A real token may attend to itself."),
     Mistake("True means blocked", lambda lengths, n: ~causal_and_real()(lengths, n),
-        "The whole mask is turned round: True stands where a query may not attend."),
+        "The whole mask is inverted: it is True where a query may not attend."),
     Mistake("the causal part turned round", causal_and_real(causal=known("True means blocked", CAUSAL_MASK_MISTAKES)),
-        "The padding is right, but in the causal part True stands where a query may not attend."),
+        "The padding is right, but the causal part is True where a query may not attend."),
     Mistake("the padding turned round", causal_and_real(padding=known("True means padding", PADDING_MISTAKES)),
-        "The causal part is right, but in the padding part True stands at the padding."),
+        "The causal part is right, but the padding part is True at the padding."),
     Mistake("padding on the left", causal_and_real(padding=known("padding on the left", PADDING_MISTAKES)),
-        "The first columns are blocked, as if the padding stood on the left. It stands on the right."),
+        "The first columns are blocked, as if the padding were on the left. It is on the right."),
     Mistake("one key too few", causal_and_real(padding=known("one key too few", PADDING_MISTAKES)),
         "One real key too many is blocked. Keys count from 0: the last real one is lengths[b] − 1."),
     Mistake("padding without its axes", padding_without_axes,
-        "The padding mask of (B, n) meets the causal one of (n, n), so its sequences meet the queries. Give it the "
-        "shape (B, 1, 1, n) first: [:, None, None, :]."),
+        "The padding mask of (B, n) is lined up with the causal one of (n, n), so its sequences fall on the queries. "
+        "Give it the shape (B, 1, 1, n) first: [:, None, None, :]."),
     Mistake("shape (B, B, n, n)", squeezed(4),
-        "The shape is (B, B, n, n): a padding mask of (B, n) met the causal one with its sequences on the wrong "
-        "axis. Give it the shape (B, 1, 1, n) first."),
+        "The shape is (B, B, n, n): a padding mask of (B, n) was joined to the causal one with its sequences on the "
+        "wrong axis. Give it the shape (B, 1, 1, n) first."),
 )  # fmt: skip
 
 
@@ -226,14 +226,14 @@ def first_row_for_all(text_of):
 
 PACKED_MISTAKES = (
     Mistake("causal only", joined(same=lambda keys, queries: any_key(keys | queries)),
-        "Each query sees all real tokens before it, also those of other texts. The numbers of query and key must "
-        "be equal."),
+        "Each query sees all real tokens before it, even those of other texts. The numbers of query and key must be "
+        "equal."),
     Mistake("compared with ≤", joined(same=torch.le),
-        "Numbers are compared with ≤, so each text also sees those with smaller numbers that stand before it. They "
-        "must be equal."),
+        "Numbers are compared with ≤, so each text also sees earlier texts with smaller numbers. The numbers must be "
+        "equal."),
     Mistake("compared with ≥", joined(same=torch.ge),
-        "Numbers are compared with ≥, so each text also sees those with larger numbers that stand before it. They "
-        "must be equal."),
+        "Numbers are compared with ≥, so each text also sees earlier texts with larger numbers. The numbers must be "
+        "equal."),
     Mistake("text 0 taken for padding", joined(real=lambda keys: keys > 0),
         "The text with number 0 is blocked. 0 is a number like any other: padding is −1."),
     Mistake("diagonal excluded", joined(causal=lambda n: masks.causal(n).tril(-1)),
@@ -241,12 +241,12 @@ PACKED_MISTAKES = (
     Mistake("upper triangle", joined(causal=lambda n: masks.causal(n).mT),
         "Each query sees itself and the later tokens of its text. It should see itself and the earlier ones."),
     Mistake("True means blocked", lambda text_of: ~joined()(text_of),
-        "This mask is turned round: True stands where a query may not attend."),
+        "This mask is inverted: it is True where a query may not attend."),
     Mistake("other texts", joined(same=torch.ne),
-        "Each query sees the tokens of other texts before it. It should see those of its own."),
+        "Each query sees earlier tokens of other texts. It should see those of its own text."),
     Mistake("rows compared with rows", rows_compared,
-        "Right for (T,). For (B, T) [:, None] puts the new axis behind the batch, so rows are compared with rows. "
-        "Count from the end: [..., :, None] and [..., None, :]."),
+        "Right for (T,). For (B, T), [:, None] puts the new axis right after the batch, so rows are compared with "
+        "rows. Count from the end: [..., :, None] and [..., None, :]."),
     Mistake("the first row for all", first_row_for_all, "Every row of the batch gets the mask of the first one."),
 )  # fmt: skip
 
@@ -262,19 +262,20 @@ def new_only(n, m):
 
 LOWER_RIGHT_MISTAKES = (
     Mistake("top-left alignment", placed(lambda n, m: 0),
-        "The triangle starts at the top left, as if the queries were the first tokens. They are the last n of the m "
-        "tokens: the last query is the newest token and sees every key."),
+        "The triangle starts in the top left corner, as if the queries were the first tokens. They are the last n of "
+        "the m tokens: the last query is the newest token and sees every key."),
     Mistake("one key too few", placed(lambda n, m: m - n - 1),
-        "Every query sees one key too few: not even itself. The last query is "
-        "token m − 1 and sees itself, the last key."),
+        "Every query sees one key too few, so not even itself. The last query is token m − 1 and sees itself, the "
+        "last key."),
     Mistake("shifted the wrong way", placed(lambda n, m: n - m),
-        "The shift has the wrong sign. Query 0 has m − n keys before it and sees them all."),
+        "The shift has the wrong sign. Query 0 has m − n keys before it, and sees them all."),
     Mistake("new keys only", new_only,
-        "The queries see each other, but not the m − n keys that were there before. Those are what the cache is for."),
+        "The queries see each other, but not the m − n keys from before. Those were kept so that new queries can see "
+        "them."),
     Mistake("old keys only", lambda n, m: (torch.arange(m) < m - n).expand(n, m),
         "The queries see the old keys, but not the new ones: each also sees itself and the new tokens before it."),
     Mistake("True means blocked", lambda n, m: ~masks.causal(n, m),
-        "This mask is turned round: True stands where a query may not attend."),
+        "This mask is inverted: it is True where a query may not attend."),
     Mistake("upper triangle", lambda n, m: torch.arange(m)[None, :] >= torch.arange(n)[:, None] + m - n,
         "Each query sees its own place and the later ones. It should see its own place and the earlier ones."),
     Mistake("rows and columns exchanged", lambda n, m: masks.causal(n, m).mT,
@@ -282,7 +283,8 @@ LOWER_RIGHT_MISTAKES = (
     Mistake("all m tokens as queries", lambda n, m: masks.causal(m),
         "There is a row for each of the m tokens. Only the last n of them are queries: take the last n rows."),
     Mistake("rows from n on", lambda n, m: masks.causal(m)[n:],
-        "You take the rows from n on, which are m − n. The last n rows begin at m − n: [-n:] counts from the end."),
+        "You take the rows from n on, of which there are m − n. The last n rows begin at m − n: [-n:] counts from "
+        "the end."),
     Mistake("the first rows", lambda n, m: masks.causal(n),
         "This is the causal mask of n tokens alone. The queries also see the m − n keys before them."),
 )  # fmt: skip
@@ -304,13 +306,15 @@ def diagonal_left_alone(mask):
 
 CONVERT_MISTAKES = (
     Mistake("unchanged", lambda mask: torch.as_tensor(mask),
-        "The mask comes back as it was. To nn.MultiheadAttention True means ignore; here True means may attend."),
+        "The mask comes back unchanged. To nn.MultiheadAttention, True means ignore; here True means may attend."),
     Mistake("transposed", lambda mask: torch.as_tensor(mask).mT, EXCHANGED),
     Mistake("all axes exchanged", lambda mask: every_axis(torch.as_tensor(mask)), EXCHANGED),
     Mistake("two axes only", lambda mask: (~torch.as_tensor(mask) if mask.ndim == 2 else torch.as_tensor(mask)),
-        "Right for a mask of two axes; one of three comes back as it was. Turn each entry round, whatever the shape."),
+        "Right for a mask with two axes, but one with three comes back unchanged. Invert every entry, whatever the "
+        "shape."),
     Mistake("turned round and transposed", lambda mask: ~torch.as_tensor(mask).mT,
-        "The meaning of True is right now, but rows and columns are exchanged too. Queries are rows for both."),
+        "The meaning of True is right now, but rows and columns are exchanged too. Queries are rows in both "
+        "conventions."),
     Mistake("a causal mask, whatever is given", lambda mask: torch.ones(mask.shape, dtype=torch.bool).triu(1),
         "This is always the causal mask. Convert the mask that is given."),
     Mistake("nothing ignored", lambda mask: torch.zeros(mask.shape, dtype=torch.bool),
@@ -327,7 +331,7 @@ CONVERT_MISTAKES = (
     Mistake("queries with no key left alone",
         lambda mask: ~torch.as_tensor(mask) & torch.as_tensor(mask).any(dim=-1, keepdim=True),
         "A query that may attend to nothing comes out as all False, so nn.MultiheadAttention would let it attend to "
-        "everything. Turn each entry round, in every row."),
+        "everything. Invert every entry, in every row."),
     Mistake("mask changed in place", lambda mask: torch.as_tensor(mask).logical_not_(),
         "The result is right, but it is the mask that was given, changed in place: logical_not_() and "
         "mask[...] = write into it. Make a new one: ~mask."),
@@ -370,25 +374,25 @@ WEIGHT_MISTAKES = (
     Mistake("scaling by the root of the number of tokens", sat(scale=math.sqrt(3)),
         "The scores are divided by √3, the root of the number of tokens. d_k is the length of a key, 4."),
     Mistake("no mask", sat(allowed=(1, 1, 1)),
-        "sat sees cat here, which comes later. The mask is causal: the weight of cat is 0, and the other two share 1."),
+        "Here sat sees cat, which comes later. The mask is causal: the weight of cat is 0, and the other two share 1."),
     Mistake("masked after the softmax", by_hand([0.2741, 0.4519, 0.0]),
         "The weight of cat was taken away after the softmax, so the others do not sum to 1. Leave cat out of the sum "
         "of exponentials."),
     Mistake("a blocked score of 0", by_hand([0.3072, 0.5064, 0.1863]),
-        "cat counts as a score of 0 here, whose exponential is 1. A blocked key has no share at all."),
+        "Here cat has a score of 0, whose exponential is 1. A blocked key gets no share at all."),
     Mistake("upper triangle", sat(allowed=(0, 1, 1)),
-        "sat sees itself and cat here, as with the upper triangle. It may see what comes before it, and itself."),
+        "Here sat sees itself and cat, as with the upper triangle. It may see what comes before it, and itself."),
     Mistake("diagonal excluded, or the row of the", by_hand([1.0, 0.0, 0.0]),
-        "All the weight lies on the first token. That is the row of the itself, or a mask that keeps sat from seeing "
-        "itself. A token may attend to itself."),
+        "All the weight is on the first token. Either this is the row of that token, or the mask keeps sat from "
+        "seeing itself. A token may attend to itself."),
     Mistake("itself only", by_hand([0.0, 1.0, 0.0]),
-        "sat sees only itself here. It may also see the, which comes before it."),
+        "Here sat sees only itself. It may also see the token before it."),
     Mistake("the row of cat", sat(allowed=(1, 1, 1), row=2),
         "This is the row of cat. The question is about sat, the second token."),
     Mistake("the order of the lesson", by_hand([0.2741, 0.2741, 0.4519]),
-        "These are the weights of sat if it came last: the, cat, sat. Here it stands in the middle: the, sat, cat."),
+        "These are the weights of sat if it came last: the, cat, sat. Here it is in the middle: the, sat, cat."),
     Mistake("uniform weights", by_hand([0.5, 0.5, 0.0]),
-        "Both keys get the same weight here. The scores are not equal: sat matches itself best."),
+        "Both keys get the same weight here. But the scores are not equal: sat matches itself best."),
     Mistake("scores in place of weights", by_hand([1.0, 2.0, 0.0]),
         "1 and 2 are the scores. Weights come after the scale and the softmax."),
     Mistake("scaled scores in place of weights", by_hand([0.5, 1.0, 0.0]),
@@ -404,11 +408,11 @@ BY_HAND_MISTAKES = (
     Mistake("two decimals", by_hand([0.38, 0.62, 0.0], torch.tensor([1.0, 0.62, 0.38, 0.0])),
         "Right as far as it goes, but rounded to 2 decimals. Give 3."),
     Mistake("the weights as output", by_hand(SAT, SAT),
-        "The output is not the weights once more. It is the blend of the three vectors, each "
-        "times its weight, and has four numbers."),
+        "The output is not the weights again. It is the blend of the three vectors, each times its weight, so it has "
+        "four numbers."),
     Mistake("its own vector as output", by_hand(SAT, X[1]),
-        "The weights are right. The output is not sat itself but the blend of "
-        "the vectors that it sees, each times its weight."),
+        "The weights are right. The output is not the vector of sat itself, but the blend of the vectors that sat "
+        "sees, each times its weight."),
     Mistake("the mean as output", by_hand(SAT, X[:2].mean(dim=0)),
         "The weights are right, but the output is the plain mean of the two "
         "vectors. Each should count by its weight."),
@@ -431,20 +435,21 @@ def told(model, line, message):
 
 DIAGNOSE_MISTAKES = (
     Mistake("the last line that tells", {"first_lines": [5, 5, 5, 5]},
-        "The gradients of all four are unhealthy. But they come last, and in three of the four an earlier line tells."),
+        "The gradients of all four models are unhealthy. But they come last, and in three of the four an earlier "
+        "line is unhealthy too."),
     Mistake("lines counted from 0", {"first_lines": [line - 1 for line in FIRST_LINES]},
-        "Lines are counted from 0 here. They have the numbers 1 to 5, which are printed in front of them."),
+        "You count lines from 0. Use the numbers 1 to 5, which are printed in front of them."),
     told(0, 1, "The loss of model 0 is at most 0.5 away from log 8, so it is healthy."),
     told(0, 2, "The scores of model 0 lie between −10 and 10 and differ, so they are healthy."),
-    told(0, 3, "Line 3 of model 0 counts no key ahead and no empty row, so it is healthy. The slip may be one of the "
-        "mask all the same, and shows in another line."),
-    told(0, 5, "Two gradients of model 0 are 0.000, that is true. But an earlier line of it is unhealthy, too."),
-    told(1, 4, "Row 4 of model 1 is even, and that is healthy: several keys have a weight. Why is it so even?"),
-    told(1, 5, "Two gradients of model 1 are 0.000, that is true. But an earlier line of it is unhealthy, too."),
+    told(0, 3, "Line 3 of model 0 counts no key ahead and no empty row, so it is healthy. The slip may still be in "
+        "the mask, but it shows in another line."),
+    told(0, 5, "It is true that two gradients of model 0 are 0.000, but an earlier line is unhealthy too."),
+    told(1, 4, "Row 4 of model 1 is even, which is healthy, because several keys have a weight. Why is it so even?"),
+    told(1, 5, "It is true that two gradients of model 1 are 0.000, but an earlier line is unhealthy too."),
     told(2, 4, "Row 4 of model 2 is healthy: it sums to 1, several keys have a weight, and the later ones have 0."),
-    told(3, 4, "Row 4 of model 3 sums to 1, and is 0 after place 4. That its own place has 0 too, has its cause in an "
-        "earlier line."),
-    told(3, 5, "The gradients of model 3 are nan, that is true. But an earlier line says where the nan comes from."),
+    told(3, 4, "Row 4 of model 3 sums to 1, and is 0 after place 4. Its own place has 0 too, but the cause of that "
+        "shows in an earlier line."),
+    told(3, 5, "It is true that the gradients of model 3 are nan, but an earlier line shows where the nan comes from."),
 )  # fmt: skip
 
 
@@ -499,8 +504,8 @@ EQUAL = (
     "zeros, so the mask is needed once more after the softmax."
 )
 SHARES = (
-    "A row with no key comes out as if nothing were blocked: the same number was added to all of its scores, and "
-    "softmax does not see that. It should hold zeros."
+    "A row with no key comes out as if nothing were blocked: the same number was added to all of its scores, and that "
+    "does not change a softmax. It should hold zeros."
 )
 OPPOSITE = Mistake(
     "True means blocked",
@@ -515,16 +520,17 @@ OVER_QUERIES_NAN = Mistake(
 SOFTMAX_MISTAKES = (
     Mistake("NaN in a fully masked row", filled(-INFINITY), NO_KEY),
     Mistake("NaN in a fully masked row, and in its gradient", filled(-INFINITY, added=True),
-        NO_KEY + " Making zeros of it afterwards is too late for the gradient if −∞ was added: keep NaN from arising."),
+        NO_KEY + " If −∞ was added, replacing the NaN with zeros afterwards is too late for the gradient: keep NaN "
+            "from arising."),
     Mistake("NaN repaired too late", filled(-INFINITY, care=True, added=True),
-        "The weights are right, but NaN was there on the way: adding −∞ to a whole row made it, and the gradient of "
-        "the repaired weights still passes through it. Replace the scores (masked_fill, torch.where) in place of "
-        "adding to them, or let no row be all −∞."),
+        "The weights are right, but adding −∞ to a whole row made NaN on the way, and the gradient of the repaired "
+        "weights still passes through it. Replace the scores (masked_fill, torch.where) instead of adding to them, "
+        "or let no row be all −∞."),
     Mistake("equal shares in a fully masked row", filled("lowest"), EQUAL),
     Mistake("a fill of −1e9", filled(-1e9), EQUAL + " And −1e9 does not fit into float16."),
     Mistake("a fill of −1e9, zeros afterwards", filled(-1e9, care=True),
         "Right for ordinary scores. But −1e9 does not fit into float16, which ends at 65 504, and real scores may "
-        "lie below it: then the blocked keys win. Take −∞, or torch.finfo(scores.dtype).min."),
+        "lie below it: then the blocked keys win. Use −∞, or torch.finfo(scores.dtype).min."),
     Mistake("−1e9 added", filled(-1e9, added=True), SHARES),
     Mistake("−1e9 added or put in by torch.where, zeros afterwards", filled(-1e9, care=True, added=True),
         "Right for ordinary scores. But " + LOW.format(fill="−1e9")),
@@ -538,9 +544,9 @@ SOFTMAX_MISTAKES = (
     AFTERWARDS,
     RENORMALISED,
     Mistake("mask after softmax, renormalised with care", after(lambda total: total.clamp(min=1e-9)),
-        "The mask comes after the exponentials, and the rows are divided by their new sum, kept above 0. But where "
-        "a blocked score is far above the others their exponentials are already 0 by then. Block the scores, "
-        "before the softmax and before any maximum."),
+        "The mask comes after the exponentials, and the rows are divided by their new sum, kept above 0. But where a "
+        "blocked score is far above the others, their exponentials are already 0 by then. Block the scores before "
+        "the softmax and before any maximum."),
     OPPOSITE,
     Mistake("True means blocked, NaN", opposite_unrepaired, OPPOSITE.message),
     OVER_QUERIES,
@@ -563,7 +569,8 @@ SOFTMAX_MISTAKES = (
     Mistake("exp without max-shift, times the mask, with care", multiplied_exponentials_with_care,
         NO_SHIFT.message + " Infinity times a mask of 0 is NaN too.", overflow=True),
     Mistake("softmax along axis 1", along_axis_one,
-        "dim=1 is the last axis of (n, m) only; of (B, h, n, m) it is that of the heads. Softmax along dim=-1."),
+        "dim=1 is the last axis only of (n, m); of (B, h, n, m) it is the axis of the heads. Take the softmax along "
+        "dim=-1."),
     ZEROS_BLOCKED,
     ZERO_TIMES_INFINITY,
     WEIGHTS_AGAIN,
@@ -623,13 +630,14 @@ CAUSAL_MISTAKES = (
         "The diagonal is blocked too, so no token sees itself and the first sees "
         "nothing. A token may attend to itself."),
     Mistake("diagonal excluded, NaN", projected(flawed(weigh=filled(-INFINITY)), mask=WITHOUT_DIAGONAL),
-        "The first row is NaN: all of its keys are blocked, its own too. A token may "
-        "attend to itself, so look at the diagonal."),
+        "The first row is NaN, because all of its keys are blocked, its own included. A token may attend to itself, "
+        "so look at the diagonal."),
     Mistake("True means blocked", projected(mask=TURNED),
-        "Each token attends to the later ones and the last to nothing: the mask is "
-        "turned round. Fill where it is False, ~mask."),
+        "Each token attends to the later ones, and the last one to nothing: the mask is inverted. Fill where it is "
+        "False, ~mask."),
     Mistake("True means blocked, NaN", projected(flawed(weigh=filled(-INFINITY)), mask=TURNED),
-        "The last row is NaN: all of its keys are blocked. The mask is turned round: fill where it is False, ~mask."),
+        "The last row is NaN, because all of its keys are blocked. The mask is inverted: fill where it is False, "
+        "~mask."),
     Mistake("one key too many", projected(mask=known("one key too many", CAUSAL_MASK_MISTAKES)),
         "Each token also sees the next one. Look at the diagonal argument, or at < and ≤."),
     *(replace(m, answer=projected(m.answer)) for m in STEPS),
@@ -698,8 +706,7 @@ def values_blanked(x, memory, W_q, W_k, W_v, memory_mask=None):
 
 CROSS_PROJECTIONS = (
     Mistake("x and memory exchanged", lambda x, memory, W_q, W_k, W_v: (memory @ W_q, x @ W_k, x @ W_v),
-        "Queries come from memory here, and keys and values from x. It is the "
-        "other way round: x asks, memory answers."),
+        "Here queries come from memory, and keys and values come from x. It should be the other way around."),
     Mistake("self-attention", lambda x, memory, W_q, W_k, W_v: (x @ W_q, x @ W_k, x @ W_v),
         "Keys and values come from x: that is self-attention. They come from memory."),
     Mistake("values from x", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_k, x @ W_v),
@@ -707,7 +714,7 @@ CROSS_PROJECTIONS = (
     Mistake("keys from x", lambda x, memory, W_q, W_k, W_v: (x @ W_q, x @ W_k, memory @ W_v),
         "The keys come from x. Keys and values both come from memory."),
     Mistake("queries from memory", lambda x, memory, W_q, W_k, W_v: (memory @ W_q, memory @ W_k, memory @ W_v),
-        "The queries come from memory: x is not used. One output row belongs to each token of x."),
+        "The queries come from memory, and x is not used. Each token of x has a row of the output."),
     Mistake("weight matrices transposed", lambda x, memory, W_q, W_k, W_v: (x @ W_q.T, memory @ W_k.T, memory @ W_v.T),
         "You multiply by the transposed matrices. Here it is x @ W."),
     Mistake("keys made with W_q", lambda x, memory, W_q, W_k, W_v: (x @ W_q, memory @ W_q, memory @ W_v),
@@ -718,12 +725,12 @@ CROSS_PROJECTIONS = (
         "The output blends the keys. What is blended is memory @ W_v."),
 )  # fmt: skip
 TURNED_MEMORY = (
-    "The real memory tokens get no weight: the mask is turned round. True means "
-    "real: fill where it is False, ~memory_mask."
+    "The real memory tokens get no weight: the mask is inverted. True means real, so fill where it is False, "
+    "~memory_mask."
 )
 ON_QUERIES = (
-    "The mask is laid on the rows of the scores. It belongs to memory, whose tokens are the columns: shape "
-    "(m,) or (1, m) broadcasts over the rows."
+    "The mask is applied to the rows of the scores. It belongs to memory, whose tokens are the columns: shape (m,) or "
+    "(1, m) broadcasts over the rows."
 )
 
 
@@ -746,19 +753,19 @@ CROSS_MISTAKES = (
         "memory_mask changes nothing here: padded memory tokens still have weight. "
         "Where it is False, the score must be −∞."),
     Mistake("memory multiplied by the mask", memory_blanked,
-        "The padded tokens of memory are made 0, so their scores are 0, and e^0 = 1 is "
-        "still a share. Block their scores with −∞."),
+        "The padded tokens of memory are set to 0, so their scores are 0, and e^0 = 1 is still a share. Block their "
+        "scores with −∞."),
     Mistake("values multiplied by the mask", values_blanked,
-        "The padded values are left out of the blend, but their weights are still there and the others do not sum to "
-        "1. Block the scores, before the softmax."),
+        "The padded values are left out of the blend, but their weights are still there, and the others do not sum "
+        "to 1. Block the scores before the softmax."),
     Mistake("True means padding", misused(turned), TURNED_MEMORY),
     Mistake("True means padding, NaN", misused(turned, filled(-INFINITY)), TURNED_MEMORY),
     Mistake("True means padding, finite fill", misused(turned, filled(-1e9)), TURNED_MEMORY),
     Mistake("mask on the queries", misused(on_query_axis), ON_QUERIES),
     Mistake("mask on the queries, NaN", misused(on_query_axis, filled(-INFINITY)), ON_QUERIES),
     Mistake("causal as well", crossed(mask=with_causal),
-        "A causal mask is at work too. The memory is all there from the beginning: "
-        "every query may see all real tokens of it."),
+        "A causal mask is applied too. All of memory is there from the beginning, so every query may see all of its "
+        "real tokens."),
     *(Mistake(m.name, crossed(project=m.answer), m.message) for m in CROSS_PROJECTIONS),
     *(Mistake(m.name, crossed(m.answer), m.message) for m in STEPS if m.name != "no mask"),
     Mistake(OVER_QUERIES_NAN.name, crossed(flawed(weigh=OVER_QUERIES_NAN.answer)), OVER_QUERIES_NAN.message),
@@ -768,7 +775,7 @@ CROSS_MISTAKES = (
 
 # Find the bug -------------------------------------------------------------------------------------------------------
 
-HALF_MENDED = "The weights are right now, but the output was blended with the ones from before. Blend last."
+HALF_MENDED = "The weights are right now, but the output was blended with the old ones. Blend last."
 
 
 def opposite_and_zeros(scores, mask):
@@ -778,25 +785,25 @@ def opposite_and_zeros(scores, mask):
 BROKEN = flawed(weigh=by_exponentials(highest, care=False))
 BUG_MISTAKES = (
     Mistake("the peak of all", BROKEN,
-        "Right, until one of the scores is far above the others: then NaN. Whose score is it, and which line still "
-        "looks at it?"),
+        "Right until one score is far above the others; then the row is NaN. Whose score is it, and which line still "
+        "uses it?"),
     Mistake("only the shown weights mended",
         lambda q, k, v, mask: (BROKEN(q, k, v, mask)[0], flawed()(q, k, v, mask)[1]), HALF_MENDED),
     Mistake("only the output mended",
         lambda q, k, v, mask: (flawed()(q, k, v, mask)[0], BROKEN(q, k, v, mask)[1]),
         "The output is right now, but the weights you return are still the old ones."),
     Mistake("zeros in place of NaN", flawed(weigh=by_exponentials(highest)),
-        "The NaN is gone, and zeros stand in its place: the row has keys, and their weights sum to 1. The peak is "
-        "still that of a blocked key."),
+        "The NaN is gone, but zeros have taken its place. The row has keys, so its weights should sum to 1. The peak "
+        "is still that of a blocked key."),
     Mistake("no peak", flawed(weigh=by_exponentials(no_shift, care=False)),
-        "Without the peak exp overflows on large scores, and gives 0 / 0 on very negative ones. Subtract the largest "
-        "score that the row may use.", overflow=True),
+        "Without the peak, exp overflows on large scores and gives 0 / 0 on very negative ones. "
+        "Subtract the largest score that the row may use.", overflow=True),
     Mistake("renormalised down the columns",
         flawed(weigh=lambda s, m: (lambda w: w / w.sum(dim=-2, keepdim=True))(after()(s, m))),
         "You divide by the sums of the columns. A query is a row: sum along the last axis."),
     Mistake("softmax once more", flawed(weigh=lambda s, m: torch.softmax(after()(s, m), dim=-1)),
-        "The masked weights went through a second softmax, which gives the blocked keys e^0 = 1 each. "
-        "Only scores go into a softmax, and once."),
+        "The masked weights went through a second softmax, which gives the blocked keys e^0 = 1 each. Only scores go "
+        "into a softmax, and only once."),
     Mistake("scores 0 before, mask after", flawed(weigh=lambda s, m: multiplied(s, m) * m),
         "Blocked scores are 0 before the softmax, so they still take a share, e^0 = 1, which is then "
         "thrown away. What number takes no share?"),
@@ -804,8 +811,8 @@ BUG_MISTAKES = (
     Mistake("True means blocked, NaN", flawed(weigh=opposite_unrepaired), OPPOSITE.message),
     Mistake("True means blocked, zeros afterwards", flawed(weigh=opposite_and_zeros), OPPOSITE.message),
     Mistake("a fill that is not low enough", flawed(weigh=filled(-20.0)),
-        "Blocked keys still have a weight, if a small one. A fill is a number like any "
-        "other: what number takes no share at all?"),
+        "Blocked keys still have a weight, though a small one. A fill is a number like any other: what number takes "
+        "no share at all?"),
     *(Mistake(m.name, m.answer, m.message) for m in STEPS if m.name != MULTIPLIED_WITH_ZEROS.name),
     Mistake(OVER_QUERIES_NAN.name, flawed(weigh=OVER_QUERIES_NAN.answer), OVER_QUERIES_NAN.message),
 )  # fmt: skip
@@ -912,16 +919,16 @@ def piled_up(fn, n, d):
 
 LEAK_MISTAKES = (
     Mistake("always None", lambda fn, n, d: None,
-        "None comes back also where there is a leak. Is a return missing in the branch that finds one? Does the "
+        "None comes back even where there is a leak. Is a return missing in the branch that finds one? Does the "
         "token really change, and is it compared with the output from before? (x and x.clone() differ: a tensor "
         "changed in place changes under every name.)"),
     Mistake("always (0, 1)", lambda fn, n, d: (0, 1), "(0, 1) comes back whatever fn does."),
     Mistake("changes that pile up", piled_up,
-        "A token that was changed stays changed, so in the next round the output's own token is another one. Start "
-        "each round from a fresh copy: x.clone()."),
+        "A token that was changed stays changed, so in later rounds an output's own token may be a changed one. "
+        "Start each round from a fresh copy: x.clone()."),
     Mistake("the changed token's own output compared", own_output,
-        "You change token j and compare output j, its own. That it moves is no "
-        "leak: compare output i, the earlier row."),
+        "You change token j and compare output j, its own, which may move without a leak. Compare output i, the "
+        "earlier row."),
     Mistake("all outputs compared at once", whole_output,
         "(0, 1) comes back as soon as anything changes. Every token changes its own output, and that is no leak: "
         "compare row i of the output alone, for one i at a time (or take the gradient of output[i].sum())."),
@@ -932,10 +939,10 @@ LEAK_MISTAKES = (
         "This is a leak, but the largest pair, not the smallest: return at the first one."),
     Mistake("the last leak of the first output",
         found(later, order=lambda leaks: max(pair for pair in leaks if pair[0] == min(leaks)[0])),
-        "The output is the right one, but of the tokens that leak into it this is the last. The smallest j counts."),
-    Mistake("the strongest leak", strongest, "This is the strongest leak. Asked for is the smallest pair (i, j)."),
+        "The output is the right one, but this is the last token that leaks into it. The smallest j counts."),
+    Mistake("the strongest leak", strongest, "This is the strongest leak. Return the smallest pair (i, j)."),
     Mistake("(j, i) in place of (i, j)", changed_pair(lambda i, j: (j, i)),
-        "The pair is the wrong way round: (output i, token j), so the first number is the smaller one."),
+        "The pair is reversed: it should be (output i, token j), with the smaller number first."),
     Mistake("counted from 1", changed_pair(lambda i, j: (i + 1, j + 1)),
         "Both numbers are 1 too large: tokens count from 0."),
     Mistake("the token itself counted", found(lambda n: [(i, j) for i in range(n) for j in range(i, n)]),
@@ -944,25 +951,25 @@ LEAK_MISTAKES = (
         "You report that an output depends on an earlier token, which is what it should do. A leak "
         "is a dependence on a later one: j > i."),
     Mistake("any other token counted", found(lambda n: [(i, j) for i in range(n) for j in range(n) if i != j]),
-        "Dependences on earlier tokens count as leaks here. Only later ones are: j > i."),
+        "Here dependences on earlier tokens count as leaks. Only those on later tokens are: j > i."),
     Mistake("rows and columns exchanged",
         changed_pair(lambda i, j: (j, i), found(earlier, order=smallest_j)),
         "You report an earlier token that changes a later output, with the numbers exchanged. That is no leak: a "
         "leak is a later token that changes an earlier output."),
     Mistake("last token never changed", found(picked(lambda i, j, n: j < n - 1)),
-        "Leaks from the last token are not seen: check where the loop over j ends."),
+        "Leaks from the last token are missed: check where the loop over j ends."),
     Mistake("first output never looked at", found(picked(lambda i, j, n: i > 0)),
-        "Leaks into output 0 are not seen: the loop over i begins at 0."),
+        "Leaks into output 0 are missed: the loop over i should begin at 0."),
     Mistake("last output but one never looked at", found(picked(lambda i, j, n: i < n - 2)),
         "The pair (n − 2, n − 1) is not tried: check where the loop over i ends."),
     Mistake("next token only", found(picked(lambda i, j, n: j == i + 1)),
         "Only the next token is tried. A leak may come from any later one: every j from i + 1 to n − 1."),
     Mistake("next token never tried", found(picked(lambda i, j, n: j > i + 1)),
-        "The next token is never tried: j begins at i + 1."),
+        "The next token is never tried: j should begin at i + 1."),
     Mistake("last token only", found(picked(lambda i, j, n: j == n - 1)),
         "Only the last token is tried. A leak may come from any later one."),
     Mistake("first output only", found(picked(lambda i, j, n: i == 0)),
-        "Only output 0 is looked at. Try the others too."),
+        "You look only at output 0. Try the others too."),
     Mistake("first feature changed only", found(later, features=slice(0, 1)),
         "A token has d numbers, and fn may look at any of them. You change only the first."),
     Mistake("last feature changed only", found(later, features=slice(-1, None)),
@@ -975,23 +982,23 @@ LEAK_MISTAKES = (
         "Zeros are special tokens: a layer may take them for padding, or multiply one token by another. Start "
         "from random tokens, torch.randn(n, d)."),
     Mistake("NaN as the change", found(later, step=INFINITY - INFINITY, moves=lambda change: change.isnan().any(dim=1)),
-        "0 times NaN is NaN: a layer that counts later tokens 0 times, as attention under a mask does, passes NaN on "
-        "without a leak. Change a token to other numbers."),
+        "0 times NaN is NaN: a layer that multiplies later tokens by 0, as attention under a mask does, passes NaN "
+        "on without a leak. Change a token to other numbers."),
     Mistake("the same added to all numbers", found(later, change=alike),
-        "You add the same to all numbers of a token. A layer that normalises each token first subtracts the mean of "
-        "its numbers, and with it what you added. Add random numbers, torch.randn(d)."),
+        "You add the same number everywhere in a token. A layer that normalises each token first subtracts the mean "
+        "of its numbers, and what you added with it. Add random numbers, torch.randn(d)."),
     Mistake("rises counted only", found(later, change=alike, moves=lambda change: change.amax(dim=1)),
-        "Only outputs that rise are seen. A leak may lower them: compare sizes "
-        "(abs), or ask whether anything differs."),
+        "You see only outputs that rise. A leak may also lower them: compare sizes (abs), or ask whether anything "
+        "differs."),
     Mistake("changes added up", found(later, change=alike, moves=lambda change: change.sum(dim=1).abs()),
-        "You add up before you compare. Where one number rises as much as another falls the sum does not move: take "
+        "You add up before you compare. Where one number rises as much as another falls, the sum does not move: take "
         "the size of each number first (abs), then the largest or the sum. The same holds for a gradient."),
     Mistake("changes averaged", found(later, least=0.1, change=alike, moves=lambda change: change.abs().mean(dim=1)),
-        "You take the mean over the numbers of an output, so a leak into one of them is thinned out and falls below "
-        "the threshold. Compare the largest change, or ask whether anything differs."),
+        "You take the mean over the numbers of an output, so a leak into one of them is diluted and falls below the "
+        "threshold. Compare the largest change, or ask whether anything differs."),
     Mistake("weak leaks not seen", found(later, least=0.2),
-        "Weak leaks are not seen. Whatever moves an output by more than 10⁻³ counts, so a threshold must lie below "
-        "that, or there is none."),
+        "Your test misses weak leaks. Whatever moves an output by more than 10⁻³ counts, so use a threshold below "
+        "that, or none."),
 )  # fmt: skip
 
 

@@ -111,26 +111,26 @@ def shifted_up(scores: Array, mask: Array) -> torch.Tensor:
 
 LOW = (
     "a fill such as {fill} is a number like any other: real scores may lie below it, and then the blocked keys win. "
-    "Take −∞, or torch.finfo(scores.dtype).min."
+    "Use −∞, or torch.finfo(scores.dtype).min."
 )
 AFTERWARDS = Mistake(
     "mask after softmax",
     after(),
     "The rows no longer sum to 1: the mask comes after the softmax, when the blocked keys have already taken their "
-    "share of the sum. Block the scores, before the softmax.",
+    "share of the sum. Block the scores before the softmax.",
 )
 RENORMALISED = Mistake(
     "mask after softmax, renormalised",
     after(lambda total: total),
-    "You mask after the softmax and divide by the new sum. In exact arithmetic that is right. But "
-    "where a blocked score is far above the others their weights are 0 before you mask, and 0 / 0 "
-    "remains. Block the scores, before the softmax.",
+    "You mask after the softmax and divide by the new sum. In exact arithmetic that is right. But where a blocked "
+    "score is far above the others, their weights are 0 before you mask, and 0 / 0 remains. Block the scores before "
+    "the softmax.",
 )
 OVER_QUERIES = Mistake(
     "softmax over queries",
     over_queries,
-    "The softmax runs over the queries, down each column. Each query shares its attention among "
-    "the keys: softmax along the last axis.",
+    "The softmax runs over the queries, down each column. Each query divides its attention among the keys: take the "
+    "softmax along the last axis.",
 )
 MULTIPLIED = Mistake(
     "scores multiplied by the mask",
@@ -174,20 +174,20 @@ ZEROS_BLOCKED = Mistake(
 ZERO_TIMES_INFINITY = Mistake(
     "0 times infinity",
     infinity_times_the_mask,
-    "NaN, even where nothing is blocked: 0 · ∞ is NaN, and that is what a mask of 0 and 1 times −∞ adds to the "
-    "allowed keys. Choose with masked_fill or torch.where in place of multiplying.",
+    "The result is NaN even where nothing is blocked: 0 · ∞ is NaN, and a mask of 0 and 1 times −∞ adds just that to "
+    "the allowed keys. Use masked_fill or torch.where instead of multiplying.",
 )
 WEIGHTS_AGAIN = Mistake(
     "softmax before the mask and after",
     softmax_of_weights,
-    "The scores went through a softmax before the mask and through another after it. Mask "
-    "the scores themselves, then one softmax.",
+    "The scores went through a softmax before the mask and through another after it. Mask the scores themselves, and "
+    "take one softmax.",
 )
 NO_SHIFT = Mistake(
     "exp without max-shift",
     by_exponentials(no_shift),
-    "exp overflows on large scores, and gives 0 / 0 on very negative ones. Subtract the largest "
-    "allowed score first, or use torch.softmax.",
+    "exp overflows on large scores and gives 0 / 0 on very negative ones. Subtract the largest allowed score first, "
+    "or use torch.softmax.",
     overflow=True,
 )
 

@@ -32,7 +32,7 @@ def rounding(pairs: Sequence[Pair]) -> Relation | None:
     distance = max(_distance(pair) for pair in pairs)
     # The most precise explanation first: all digits of float32, then some decimals, then the digits of 16-bit types.
     if distance <= 40 * FLOAT32:
-        message = "It is right to the rounding of float32, and no further: on the way some number is kept in float32."
+        message = "It is right only to the precision of float32: on the way some number is kept in float32."
         return Relation("computed in float32", message)
     if found := _to_decimals(pairs):
         return found
@@ -116,7 +116,7 @@ def _one_hot(x: np.ndarray) -> np.ndarray | None:
 
 FUNCTIONS: tuple[tuple[str, Callable, str], ...] = (
     ("opposite sign", lambda x: -x, "Every number has the opposite sign."),
-    ("the other way round", lambda x: 1 - x, "Every number x is 1 − x here: what should be 1 is 0."),
+    ("the other way round", lambda x: 1 - x, "Every number x comes out as 1 − x: what should be 1 is 0."),
     ("squared", np.square, "Every number is the square of the right one."),
     ("square root taken", np.sqrt, "Every number is the square root of the right one."),
     (
@@ -128,7 +128,7 @@ FUNCTIONS: tuple[tuple[str, Callable, str], ...] = (
     ("logarithm taken", np.log, "Every number is the natural logarithm of the right one."),
     ("logarithm to base 2", np.log2, "Every number is the logarithm to base 2 of the right one."),
     ("exponential taken", np.exp, "Every number is e to the power of the right one."),
-    ("absolute value taken", np.abs, "Every number is right but for its sign: all are positive."),
+    ("absolute value taken", np.abs, "Every number is right except for its sign: all are positive."),
     ("negatives set to 0", lambda x: np.maximum(x, 0), "Negative numbers have become 0; the others are right."),
     ("all weight on the best", _one_hot, "The largest entry of each row has become 1 and all others 0."),
 )
@@ -170,7 +170,7 @@ ARRANGEMENTS: tuple[tuple[str, Callable, str], ...] = (
     (
         "an axis of length 1 too many",
         lambda p: p.right.reshape(p.actual.shape) if p.actual.ndim > p.right.ndim else None,
-        "The numbers are right, but there is an axis too many.",
+        "The numbers are right, but there is one axis too many.",
     ),
     (
         "an axis too few",
@@ -182,40 +182,40 @@ ARRANGEMENTS: tuple[tuple[str, Callable, str], ...] = (
         lambda p: p.right.reshape(p.actual.shape) if not p.alike else None,
         "The numbers are right and in order, but in another shape.",
     ),
-    ("rows backwards", lambda p: np.flip(p.right, -1), "Every row stands backwards."),
+    ("rows backwards", lambda p: np.flip(p.right, -1), "Every row is reversed."),
     ("rows in reverse order", lambda p: np.flip(p.right, -2), "The rows are right, but in reverse order."),
-    ("first axis backwards", lambda p: np.flip(p.right, 0), "Along the first axis everything stands backwards."),
+    ("first axis backwards", lambda p: np.flip(p.right, 0), "Everything is reversed along the first axis."),
     (
         "shifted by one to the right",
         lambda p: np.roll(p.right, 1, -1),
-        "Every row is shifted by one place, its end put in front.",
+        "Every row is shifted one place to the right, and its last entry comes first.",
     ),
     (
         "shifted by one to the left",
         lambda p: np.roll(p.right, -1, -1),
-        "Every row is shifted by one place, its beginning put at the end.",
+        "Every row is shifted one place to the left, and its first entry comes last.",
     ),
-    ("rows shifted by one", lambda p: np.roll(p.right, 1, -2), "All rows stand one place too low."),
-    ("rows shifted back by one", lambda p: np.roll(p.right, -1, -2), "All rows stand one place too high."),
+    ("rows shifted by one", lambda p: np.roll(p.right, 1, -2), "All rows are one place too low."),
+    ("rows shifted back by one", lambda p: np.roll(p.right, -1, -2), "All rows are one place too high."),
     (
         "first one for all",
         lambda p: np.broadcast_to(p.right[:1], p.right.shape),
-        "What is right for the first entry of the first axis stands for all of them.",
+        "Every entry along the first axis equals the first one.",
     ),
     (
         "last one for all",
         lambda p: np.broadcast_to(p.right[-1:], p.right.shape),
-        "What is right for the last entry of the first axis stands for all of them.",
+        "Every entry along the first axis equals the last one.",
     ),
     (
         "first row for all",
         lambda p: np.broadcast_to(p.right[..., :1, :], p.right.shape),
-        "The first row stands for all rows.",
+        "Every row equals the first one.",
     ),
     (
         "last row for all",
         lambda p: np.broadcast_to(p.right[..., -1:, :], p.right.shape),
-        "The last row stands for all rows.",
+        "Every row equals the last one.",
     ),
     ("only the first", lambda p: p.right[0], "Only the first entry of the first axis is there."),
     ("only the last", lambda p: p.right[-1], "Only the last entry of the first axis is there."),
@@ -323,7 +323,7 @@ def _rows(pairs: Sequence[Pair]) -> Relation | None:
         if found := _sharper(pairs):
             return found
         if all(np.allclose(pair.actual, 1 / pair.actual.shape[-1], atol=1e-6) for pair in pairs) and telling(pairs):
-            return Relation("uniform rows", "All entries of a row are equal: what goes in does not matter.")
+            return Relation("uniform rows", "All entries of a row are equal, whatever goes in.")
     for name, message, find_number in (
         ("a factor for each row", "Every row is a multiple of the right one, each with a factor of its own.", _ratio),
         ("a term for each row", "Every row is the right one plus a number of its own.", _difference),
@@ -337,10 +337,10 @@ def _rows_that_do_not_sum(pairs: Sequence[Pair]) -> Relation:
     """Say along what else than its rows an array sums to 1; else what one of its rows sums to."""
     matrices = [pair for pair in pairs if pair.actual.ndim >= 2]
     if matrices and all(np.allclose(pair.actual.sum(-2), 1, atol=1e-5) for pair in matrices):
-        message = "The columns sum to 1, where the rows should: the normalising runs along the wrong axis."
+        message = "The columns sum to 1, but the rows should: the normalising runs along the wrong axis."
         return Relation("columns sum to 1, not rows", message)
     if matrices and all(np.allclose(pair.actual.sum(), 1, atol=1e-5) for pair in matrices):
-        message = "All rows together sum to 1, where each row should: the sum runs over the whole array."
+        message = "All rows together sum to 1, but each row should: the sum runs over the whole array."
         return Relation("everything sums to 1, not each row", message)
     if unknown := next((pair for pair in pairs if np.isnan(pair.actual).any()), None):
         return Relation("rows do not sum to 1", f"Rows do not sum to 1: on “{unknown.rung.name}” one holds NaN.")
@@ -384,9 +384,7 @@ def _sharper(pairs: Sequence[Pair]) -> Relation | None:
 
     # With the right scores only the mask can be wrong. Else the factor may be a formula, or just some number.
     if all(abs(factor - 1) < 1e-4 for _, factor in factors):
-        message = (
-            "Where neither is 0 the weights of a row are in the right ratio, but other entries are 0 than should be."
-        )
+        message = "Where neither is 0, the weights of a row are in the right ratio, but the wrong entries are 0."
         return Relation("other entries are 0", message) if zeros_differ else None
     if found := scores_times([pair for pair, _ in factors], [factor for _, factor in factors]):
         return found

@@ -43,7 +43,7 @@ def _relate_entry(mine: np.ndarray, right: np.ndarray, others: Mapping[str, np.n
     if mine.shape != right.shape:
         return _relate_shape(mine, right)
     if not np.isfinite(mine).all():
-        return "no finite number", "holds what is no finite number."
+        return "no finite number", "holds a number that is not finite."
     for decimals in (1, 2):
         for name, cut in (("rounded", np.round), ("cut off", lambda x, n: np.trunc(x * 10**n) / 10**n)):
             if np.allclose(mine, cut(right, decimals), rtol=0, atol=1e-9):
@@ -60,9 +60,9 @@ def _relate_entry(mine: np.ndarray, right: np.ndarray, others: Mapping[str, np.n
 
 def _relate_shape(mine: np.ndarray, right: np.ndarray) -> tuple[str, str]:
     if not right.ndim:
-        return "a list for a number", "should be one number, and is a list."
+        return "a list for a number", "should be one number, but is a list."
     if not mine.ndim:
-        return "a number for a list", f"should be a list of {right.size}, and is one number."
+        return "a number for a list", f"should be a list of {right.size}, but is one number."
     if mine.size == right.size:
         return "another shape", f"should be a list of {right.size} numbers, with no other lists in it."
     how = "few" if mine.size < right.size else "many"
@@ -113,12 +113,12 @@ FACTS: tuple[tuple[str, str, Test], ...] = (
     ("all zero", "is 0 throughout.", _several(lambda a, b: not a.any())),
     (
         "all alike",
-        "has one number everywhere, as if all counted the same.",
+        "has the same number everywhere, as if everything counted equally.",
         _several(lambda a, b: np.ptp(a) < PENCIL < np.ptp(b)),
     ),
     (
         "does not sum to 1",
-        "should sum to 1, and does not.",
+        "should sum to 1, but does not.",
         _several(lambda a, b: _sums_to_1(b) and not _sums_to_1(a)),
     ),
     (
@@ -133,12 +133,12 @@ FACTS: tuple[tuple[str, str, Test], ...] = (
     ),
     (
         "the largest at another place",
-        "sums to 1, but its largest number stands at another place.",
+        "sums to 1, but its largest number is in the wrong place.",
         _several(lambda a, b: _sums_to_1(b) and _sums_to_1(a) and b[a.argmax()] < b.max() - PENCIL),
     ),
     (
         "a factor",
-        "is off by a plain factor: is something counted too often, or taken for something else?",
+        "is off by a plain factor: is something counted too often, or mistaken for something else?",
         lambda a, b: _is_plain(_factor(a, b)),
     ),
     (
@@ -146,11 +146,11 @@ FACTS: tuple[tuple[str, str, Test], ...] = (
         "is off by the root of a plain number.",
         lambda a, b: _factor(a, b) > 0 and _is_plain(_factor(a, b) ** 2),
     ),
-    ("squared", "is the square of what is asked.", lambda a, b: _near(a, b**2)),
+    ("squared", "is the square of the right number.", lambda a, b: _near(a, b**2)),
     ("a little off", "is a little off.", lambda a, b: not b.ndim and abs(abs(float(a - b)) - 1) < 1e-9),
     (
         "a term too much or too little",
-        "has all its numbers too large, or too small, by the same.",
+        "has all its numbers too large, or too small, by the same amount.",
         _several(lambda a, b: b.size > 2 and np.ptp(a - b) < PENCIL),
     ),
     (

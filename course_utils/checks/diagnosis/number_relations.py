@@ -35,7 +35,7 @@ def of_terms(pairs: Sequence[Pair]) -> Relation | None:
         return Relation(", ".join(parts), f"Every number has {' and '.join(parts)}.")
     if found := _find_term(terms, values, actual, scale):
         formula = as_product(*found[0])
-        return Relation(formula, f"What comes is {formula}.")
+        return Relation(formula, f"The result is {formula}.")
     return None
 
 
@@ -86,7 +86,7 @@ def scattered(pairs: Sequence[Pair]) -> Relation | None:
     if not are_near or min(off) > 0 or max(off) < 0:
         return None
     message = (
-        "Every number is near the right one, and none is exact, as from a simulation. Compute it, and do not round."
+        "Every number is near the right one, but none is exact, as from a simulation. Compute it, and do not round."
     )
     return Relation("near the right numbers", message)
 

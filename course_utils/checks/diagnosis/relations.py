@@ -182,7 +182,7 @@ def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing:
             1.0, float(np.abs(pair.right).max(initial=0))
         ):
             return None
-    message = "It is right to the rounding of float32, and no further: on the way some number is kept in float32."
+    message = "It is right only to the precision of float32: on the way some number is kept in float32."
     return Relation("computed in float32", message)
 
 
@@ -338,7 +338,7 @@ CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
     ("with four axes or more", "with three axes or fewer", lambda r: _axes(r) > 3),
     ("with two axes or more", "with one axis", lambda r: any(isinstance(a, np.ndarray) and a.ndim > 1 for a in r.args)),
     ("where all sizes are equal", "where sizes differ", _equal_sizes),
-    ("where the matrices have equally many rows", "where they do not", _square),
+    ("where the matrices have the same number of rows", "where they do not", _square),
     ("for large numbers", "for small ones", lambda r: _largest(r) > LARGE),
     ("for numbers above 20", "for smaller ones", lambda r: _largest(r) > 20),
     ("for negative numbers", "where none is negative", lambda r: any((a < 0).any() for a in _arrays(r))),
@@ -365,7 +365,7 @@ def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> 
     if found := scores_times(pairs[:MOST_FITTED], factors):
         return found
     on_first = f"on “{pairs[0].rung.name}” {factors[0]:.4g} times the right ones"
-    return Relation("scores times a factor", f"This is what comes for scores times some factor, {on_first}.")
+    return Relation("scores times a factor", f"This is the result for scores times some factor, {on_first}.")
 
 
 MOST_FITTED = 5  # most rungs on which a factor is fitted
@@ -448,7 +448,7 @@ def _raised(
     message = "" if first == failing[0] else f"On “{rungs[first].name}” it raised {errors[first]}."
     if match := SHAPES_THAT_MET.search(text):
         one, other = (tuple(map(int, re.findall(r"\d+", shape))) for shape in match.groups())
-        message = f"On “{rungs[first].name}” two shapes met that do not fit: {one} and {other}. {message}".strip()
+        message = f"On “{rungs[first].name}” two shapes do not fit together: {one} and {other}. {message}".strip()
         return Relation(f"raises {kind}: shapes that do not fit", message)
     text = _without_numbers(text)
     return Relation(f"raises {kind}: {text}" if text else f"raises {kind}", message)
@@ -477,7 +477,7 @@ def _not_finite(outcomes: Sequence[Outcome], failing: Sequence[int]) -> Relation
             return None
         kinds |= {"NaN" if np.isnan(array).any() else "∞" for array in arrays if not np.isfinite(array).all()}
     name = "NaN" if "NaN" in kinds else "an infinity"
-    return Relation(f"{name} comes out", f"Wherever it is wrong {name} comes out.") if kinds else None
+    return Relation(f"{name} comes out", f"Wherever it is wrong, the result holds {name}.") if kinds else None
 
 
 def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
@@ -515,7 +515,7 @@ def _of_errors(parts: Mapping[str, list[Pair]]) -> Relation | None:
         if kind := re.match(r"\w+Error", part):
             missing = [pair for pair in pairs if pair.right.sum() > pair.actual.sum()]
             if len(missing) == len(pairs):
-                return Relation(f"no {kind[0]} where one is due", f"{kind[0]} should be raised, and is not.")
+                return Relation(f"no {kind[0]} where one is due", f"{kind[0]} should be raised, but is not.")
             if not missing:
                 return Relation(f"{kind[0]} where none is due", f"{kind[0]} is raised where it should not be.")
     return None

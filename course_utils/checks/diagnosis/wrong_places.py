@@ -40,7 +40,7 @@ def where_wrong(pairs: Sequence[Pair]) -> Relation | None:
         if all(test(pair, ok) for pair, ok in zip(pairs, right_entries, strict=True)):
             first = ", ".join(map(str, np.argwhere(~right_entries[0])[0]))
             message = (
-                f"It is right but for entries that {description}: on “{pairs[0].rung.name}” the first is [{first}]."
+                f"It is right except for entries that {description}: on “{pairs[0].rung.name}” the first is [{first}]."
             )
             return Relation(name, message)
     return None
@@ -114,16 +114,16 @@ def _first_axis(entries: slice) -> Callable[[np.ndarray], np.ndarray | None]:
 PLACES: tuple[tuple[str, str, Callable], ...] = (
     ("the first row only is wrong", "Only the first row is wrong.", _along(-2, slice(0, 1))),
     ("the last row only is wrong", "Only the last row is wrong.", _along(-2, slice(-1, None))),
-    ("the first column only is wrong", "Only the first entry of rows is wrong.", _along(-1, slice(0, 1))),
-    ("the last column only is wrong", "Only the last entry of rows is wrong.", _along(-1, slice(-1, None))),
+    ("the first column only is wrong", "Only the first entry of each row is wrong.", _along(-1, slice(0, 1))),
+    ("the last column only is wrong", "Only the last entry of each row is wrong.", _along(-1, slice(-1, None))),
     ("right for the first row only", "Only the first row is right.", _all_but(-2, slice(1, None))),
     ("right for the last row only", "Only the last row is right.", _all_but(-2, slice(None, -1))),
     ("right for the first column only", "Only the first entry of each row is right.", _all_but(-1, slice(1, None))),
     ("right for the last column only", "Only the last entry of each row is right.", _all_but(-1, slice(None, -1))),
     ("right for the first batch only", "Only the first entry of the first axis is right.", _first_axis(slice(1, None))),
     ("right for the last batch only", "Only the last entry of the first axis is right.", _first_axis(slice(None, -1))),
-    ("wrong above the diagonal", "Everything is right but for entries above the diagonal.", _triangle(True)),
-    ("wrong below the diagonal", "Everything is right but for entries below the diagonal.", _triangle(False)),
+    ("wrong above the diagonal", "Everything is right except entries above the diagonal.", _triangle(True)),
+    ("wrong below the diagonal", "Everything is right except entries below the diagonal.", _triangle(False)),
 )
 
 
@@ -140,7 +140,7 @@ def of_a_mask(pairs: Sequence[Pair]) -> Relation | None:
     if not (has_more or has_less):
         return None
     name = "True too often" if has_more else "True too seldom"
-    description = "where it should be, and elsewhere too" if has_more else "only where it should be, but too seldom"
+    description = "where it should be, and elsewhere too" if has_more else "only where it should be, but not everywhere"
     first = ", ".join(map(str, np.argwhere(pairs[0].actual != pairs[0].right)[0]))
     place = f"on “{pairs[0].rung.name}” [{first}] is the first entry to differ"
     return Relation(name, f"The mask is True {description}: {place}.")
@@ -206,11 +206,11 @@ SHAPES: tuple[tuple[str, str, Callable[[tuple, tuple], bool]], ...] = (
         _has_more_ones,
     ),
     ("axes of length 1 missing", "The shape lacks axes of length 1.", lambda a, b: _has_more_ones(b, a)),
-    ("an array for a number", "One number is wanted, and this is an array.", lambda a, b: not b),
-    ("a number for an array", "An array is wanted, and this is one number.", lambda a, b: not a),
-    ("an axis too many", "The result has an axis too many.", lambda a, b: len(a) == len(b) + 1),
-    ("an axis too few", "The result has an axis too few.", lambda a, b: len(a) == len(b) - 1),
-    ("another number of axes", "The result has another number of axes.", lambda a, b: len(a) != len(b)),
+    ("an array for a number", "The result should be a single number, but it is an array.", lambda a, b: not b),
+    ("a number for an array", "The result should be an array, but it is a single number.", lambda a, b: not a),
+    ("an axis too many", "The result has one axis too many.", lambda a, b: len(a) == len(b) + 1),
+    ("an axis too few", "The result has one axis too few.", lambda a, b: len(a) == len(b) - 1),
+    ("another number of axes", "The result has the wrong number of axes.", lambda a, b: len(a) != len(b)),
     ("one axis of another length", "One axis of the result has the wrong length.", _one_axis_differs),
     ("axes of other lengths", "The axes of the result have the wrong lengths.", lambda a, b: len(a) == len(b)),
 )

@@ -120,14 +120,14 @@ def describe_trace(trace: Trace, name: str) -> str:
     lines = [f"    {line}" for line in _code(trace, name)]
     count = len(trace.calls)
     if count:
-        search = "found before the time was over" if trace.ran_out else "found"
+        search = "found before time ran out" if trace.ran_out else "found"
         calls = f"{count} call" + ("" if count == 1 else "s")
         head = f"The shortest sequence of calls {search} that goes wrong ({calls}):"
         end = [f"The last one breaks a promise, “{trace.broken.name}”: {trace.broken.description}."]
         if trace.raised and trace.raised not in trace.broken.description:
             end.append(f"It raised {trace.raised}")
         for each in trace.shared:
-            end.append(f"All objects of the class have one {each}: make it in __init__, as self.{each}.")
+            end.append(f"All objects of the class share one {each}: make it in __init__, as self.{each}.")
     else:
         head = "It goes wrong before the first call:"
         end = [f"There {trace.broken.description}."]

@@ -19,15 +19,15 @@ from course_utils.checks.kernel.result_numbers import Numbers
 MOST_NUMBERS = 64  # of an input that is shown as code
 INDENT = "    "
 ROUGH = 1e-2
-STAGE = "They part at "
+STAGE = "They first differ at "
 SOFTMAX = f"{STAGE}the softmax: each row of weights should sum to 1 over the keys."
-UNKNOWN = f"{STAGE}the scores or in the softmax: weights come out as NaN."
+UNKNOWN = f"{STAGE}the scores or the softmax: weights come out as NaN."
 MASK = f"{STAGE}the mask: a blocked key gets weight."
 SCALE = STAGE + "the scale: your weights are those of the right scores times {factor:.3g}."
-SCORES = f"{STAGE}the scores or in the softmax: each row of weights sums to 1, but they are not the right ones."
+SCORES = f"{STAGE}the scores or the softmax: each row of weights sums to 1, but they are not the right ones."
 BLEND = f"{STAGE}the blend: the weights are right, and the output is not these weights times v."
 ORDER = f"{STAGE}the end: the output and the weights have changed places."
-UNSTEADY = "It does not give the same twice: with this input it gave one result and then another."
+UNSTEADY = "It does not give the same result twice: with this input it gave one result and then another."
 PROJECTED = ("x", "W_q", "W_k", "W_v")  # the arguments that the stepper takes
 
 
@@ -41,7 +41,7 @@ def describe_example(example: Example, judge: JudgedExercise, answer: Any = None
     if not code:
         return ""
     count = f"{example.numbers} number" + ("" if example.numbers == 1 else "s")
-    search = "found before the time was over" if example.ran_out else "found"
+    search = "found before time ran out" if example.ran_out else "found"
     lines = [f"The smallest input {search} on which it is wrong ({count}):", ""]
     lines += [INDENT + line for line in code.splitlines()]
     lines += ["", *_describe_results(example, judge)]
@@ -235,7 +235,7 @@ def _stepper_code(example: Example, judge: JudgedExercise) -> str:
     if n > 1 and _is_causal(example.right.values["weights"].as_array()):
         tokens += f", mask={np.tri(n, dtype=bool).tolist()}"
     return (
-        "Step by step it is this:\n\n"
+        "Here it is step by step:\n\n"
         f"{INDENT}from course_utils.views import AttentionStepper\n{INDENT}AttentionStepper({matrices}, {tokens})"
     )
 

@@ -105,7 +105,7 @@ def _describe_counts(accepted: Sequence[bool], caught: Sequence[bool]) -> str:
     condemned = len(accepted) - sum(accepted)
     catches = f"The test catches {sum(caught)} of {len(caught)} wrong implementations"
     if condemned:
-        return f"{catches}, but it condemns {condemned} of {len(accepted)} right ones, and then nothing counts."
+        return f"{catches}, but it rejects {condemned} of {len(accepted)} right ones, and then nothing counts."
     return f"{catches} and keeps all {len(accepted)} right ones."
 
 
@@ -118,7 +118,7 @@ def _advice(rows: Sequence[Standing]) -> str:
     for each in rows:
         if not each.held:
             return f"A hint at one that got away: {each.implementation.hint}"
-    return "Those that got away are none of the notebook's: the test must hold for others too."
+    return "The ones that got away are not in the notebook: the test must work for others too."
 
 
 def describe_duel(day: int, rungs: Sequence[tuple[str, bool]]) -> str:

@@ -30,8 +30,8 @@ from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCal
 from course_utils.checks.kernel.result_numbers import Numbers
 from course_utils.loader import has_answers
 
-SAME_RESULTS = "These are the results of this slip; another may give the same."
-SAME_RESULTS_OF_TWO = "These are the results of these two slips; others may give the same."
+SAME_RESULTS = "These are the results of this slip, but another slip may give the same."
+SAME_RESULTS_OF_TWO = "These are the results of these two slips, but others may give the same."
 SECOND = (
     "There is a second slip: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
     "Before exp, subtract from each row the largest number that the row uses."
@@ -363,7 +363,7 @@ class JudgedExercise:
         """Return the message for a failure on hidden inputs, which must not reveal them."""
         kind = (failed.error or BAD_RESULT).partition(":")[0]  # the text may hold the input
         error = "" if kind == BAD_RESULT else f"Here it raised {kind}. "
-        message = f"Wrong on hidden inputs (“{right.rung}”): the answer must hold for any input. {error}"
+        message = f"Wrong on hidden inputs (“{right.rung}”): the answer must be right for any input. {error}"
         return message + self._hint(right)
 
     def _verdict_on_calls(self, called: Sequence[ForbiddenCall]) -> Verdict:
@@ -484,7 +484,7 @@ class JudgedExercise:
     def _stored_results(self, hidden: bool) -> Mapping[str, Any]:
         """Return the results stored in a student's edition. Raises LookupError for hidden inputs, which it lacks."""
         if hidden and not self.ladder.by_hand:
-            raise LookupError("hidden inputs are tried where the notebook is graded")
+            raise LookupError("hidden inputs are tried when the notebook is graded")
         return stored(self.day)[self.grade_id]
 
 

@@ -29,8 +29,8 @@ from course_utils.checks.kernel.result_numbers import Numbers
 Known = Iterable[tuple[Mistake, Evidence]]  # known mistakes, each with its evidence
 SHARED = "objects share their state"
 TWO_OBJECTS = (
-    "Alone it keeps its promises in these calls. Here a second object hears the same calls in reverse order: give each "
-    "object, in `__init__`, lists and dicts of its own."
+    "Alone, an object keeps its promises in these calls. Here a second object gets the same calls in reverse order: "
+    "give each object lists and dicts of its own, in `__init__`."
 )
 SAME_PROMISES = "This slip breaks the same promises on the same calls; another may break them, too."
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")

@@ -141,7 +141,7 @@ def _frames_of_answer(frame: FrameType | None) -> list[FrameType]:
 def _describe_place(frames: list[FrameType]) -> str:
     """Describe where an answer was stopped: on which rung, and at which line of the notebook cell."""
     what = _RUNNERS[frames[-1].f_code]
-    place = f"on “{evidence.PROGRESS.rung if what is None else what}”: look for a loop that does not end."
+    place = f"on “{evidence.PROGRESS.rung if what is None else what}”: look for a loop that never ends."
     for frame in frames:
         if evidence.IN_A_CELL.search(frame.f_code.co_filename):
             line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()

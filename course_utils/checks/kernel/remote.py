@@ -289,7 +289,7 @@ def _plain(value: Any, budget: list[int]) -> Any:
         value = _array_of(value)
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype.kind not in "fiub":
-            raise Refused(f"an array of {value.dtype} is none of numbers")
+            raise Refused(f"an array of {value.dtype} does not hold numbers")
         if not value.size or value.ndim > DEEPEST:
             raise Refused(f"an array of shape {value.shape}: sizes are at least 1, of at most {DEEPEST} axes")
         if not value.ndim:

@@ -146,7 +146,7 @@ def first_text(mask):
     return np.broadcast_to(mask[:1], mask.shape)
 
 
-MASKED_BEFORE = "Look at which keys are seen, one by one: change a blocked key, and nothing may move."
+MASKED_BEFORE = "Check which keys are seen, one by one: when you change a blocked key, nothing may move."
 
 CALLS = {"": ("q", "k", "v", "mask")}  # what a test may call, and how
 
@@ -158,21 +158,21 @@ IMPLEMENTATIONS = (
     right("keys in blocks of two", in_blocks(2)),
     right("keys in blocks of five", in_blocks(5)),
     right("in float32", in_single_precision,
-        "This one calculates in float32. It is right: leave room for rounding, 1e-3 say, or 1e-2 where scores lie "
-        "beyond 1,000, and never ask for ==."),
+        "This one calculates in float32, and it is right. Leave room for rounding, say 1e-3, or 1e-2 where scores "
+        "are beyond 1,000, and never compare with ==."),
     right("keys from the last to the first", keys_backwards),
     right("with powers of two", made_of(weigh=by_powers_of_two)),
     right("by log-sum-exp", made_of(weigh=by_log_sum_exp)),
     right("by differences of scores", made_of(weigh=by_differences)),
     right("only the keys that are seen", keys_picked_out),
     # gross
-    wrong("no mask", lambda q, k, v, mask: PLAIN(q, k, v), "It takes no notice of the mask.", MASKED_BEFORE,
+    wrong("no mask", lambda q, k, v, mask: PLAIN(q, k, v), "It ignores the mask.", MASKED_BEFORE,
         gross=True),
-    wrong("True blocks", with_mask(lambda mask: ~mask), "It takes True for blocked.", MASKED_BEFORE, gross=True),
+    wrong("True blocks", with_mask(lambda mask: ~mask), "It treats True as blocked.", MASKED_BEFORE, gross=True),
     wrong("blocked scores are 0", filled_with(0.0), "A blocked score becomes 0, and e^0 is 1.", MASKED_BEFORE,
         gross=True),
     wrong("zeros after the softmax", zeroed_after(weigh, again=False),
-        "It masks after the softmax and does not divide again: the sum knows of blocked keys.",
+        "It masks after the softmax and does not divide again, so the sum still includes the blocked keys.",
         "What does a row of weights add up to?"),
     wrong("scores times the mask", lambda q, k, v, mask: made_of(score=lambda q, k: q @ swapped(k) * mask)(q, k, v),
         "It multiplies scores by 0 or 1: a blocked one becomes 0, and e^0 is 1.", MASKED_BEFORE),
@@ -190,7 +190,7 @@ IMPLEMENTATIONS = (
     # what is blocked, and how
     wrong("−10 for −∞", filled_with(-10.0), "A blocked score becomes −10, and e^−10 still weighs.",
         "Try large scores, of both signs."),
-    wrong("−10,000 for −∞", filled_with(-1e4), "A blocked score becomes −10⁴: below that are scores that are seen.",
+    wrong("−10,000 for −∞", filled_with(-1e4), "A blocked score becomes −10⁴, and scores that are seen may be lower.",
         "Try scores in the tens of thousands, or a query that sees nothing."),
     wrong("the smallest float32", filled_with(float(np.finfo(np.float32).min)),
         "A blocked score becomes the smallest float32. A query that sees nothing then gives all keys the same weight.",
@@ -202,43 +202,44 @@ IMPLEMENTATIONS = (
     wrong("everything for a query that sees nothing", with_mask(no_row_empty),
         "A query that sees nothing gets the attention of one that sees all.", "Try a query that sees nothing."),
     wrong("the peak of what is blocked", zeroed_after(weigh, again=True),
-        "It looks for the peak among all keys. Where a blocked one leads by far, what is left is 0 / 0.",
+        "It looks for the peak among all keys. Where a blocked key has by far the largest score, 0 / 0 is left.",
         "Let a blocked key have by far the largest score."),
     wrong("no peak subtracted", made_of(weigh=lambda s: np.exp(s) / np.maximum(np.exp(s).sum(-1, keepdims=True),
         1e-300)),
-        "e^score overflows, or is 0 / 0, where scores are large.", "Try large scores, of both signs."),
+        "e^score overflows, or leads to 0 / 0, where scores are large.", "Try large scores, of both signs."),
     # leaks
-    wrong("the first key is always seen", with_mask(sees(0)), "Key 0 is seen by everybody.", MASKED_BEFORE),
-    wrong("the last key is always seen", with_mask(sees(-1)), "The last key is seen by everybody.", MASKED_BEFORE),
-    wrong("the fifth key is always seen", with_mask(sees(4)), "Key 4 is seen by everybody.",
+    wrong("the first key is always seen", with_mask(sees(0)), "Every query sees key 0.", MASKED_BEFORE),
+    wrong("the last key is always seen", with_mask(sees(-1)), "Every query sees the last key.", MASKED_BEFORE),
+    wrong("the fifth key is always seen", with_mask(sees(4)), "Every query sees key 4.",
         "Try more keys. " + MASKED_BEFORE),
     wrong("its own key is always seen", with_mask(with_its_own_key), "Query i always sees key i.", MASKED_BEFORE),
-    wrong("one key further", with_mask(one_more), "Behind the last key that a query sees, it sees the next one too.",
-        "A causal mask shows it."),
+    wrong("one key further", with_mask(one_more), "Each query also sees the key right after the last one that it may "
+        "see.",
+        "Try a causal mask."),
     wrong("causal as well", with_mask(causal_too), "Later keys are blocked, whatever the mask says.",
         "Let a query see a later key."),
     wrong("the row before", with_mask(shifted(1)), "Query i has the mask of the query before it.",
-        "Let each query see other keys."),
+        "Let each query see different keys."),
     # on some inputs
     wrong("a square mask turned", only_if(lambda q, k, v, mask: np.shape(mask)[-1] == np.shape(mask)[-2],
         lambda q, k, v, mask: PLAIN(q, k, v, swapped(np.asarray(mask))), PLAIN),
-        "With as many queries as keys the mask is transposed.", "Try a square mask that is not symmetric."),
+        "With as many queries as keys, the mask is transposed.", "Try a square mask that is not symmetric."),
     wrong("the first row for all", only_if(lambda q, k, v, mask: np.shape(q)[-2] > 3, with_mask(
         lambda mask: np.broadcast_to(mask[..., :1, :], mask.shape)), PLAIN),
-        "With more than three queries all have the mask of the first.", "Try other numbers of queries."),
+        "With more than three queries, all of them get the mask of the first.", "Try other numbers of queries."),
     wrong("the mask of the first text", only_if(lambda q, k, v, mask: np.ndim(mask) > 2 and len(mask) > 1,
-        with_mask(first_text), PLAIN), "In a batch all texts have the mask of the first.",
+        with_mask(first_text), PLAIN), "In a batch, all texts get the mask of the first.",
         "Try a batch in which each text has a mask of its own."),
     wrong("a mask of two axes alone", only_if(lambda q, k, v, mask: np.ndim(mask) > 2,
-        lambda q, k, v, mask: PLAIN(q, k, v), PLAIN), "A mask with axes in front is not looked at.",
+        lambda q, k, v, mask: PLAIN(q, k, v), PLAIN), "A mask with axes in front is ignored.",
         "Try a mask with as many axes as the scores."),
     wrong("a mask of one row", only_if(lambda q, k, v, mask: np.shape(mask)[-2] == 1 and np.shape(q)[-2] > 1,
-        lambda q, k, v, mask: PLAIN(q, k, v), PLAIN), "A mask of one row, for all queries, is not looked at.",
+        lambda q, k, v, mask: PLAIN(q, k, v), PLAIN), "A mask of one row, for all queries, is ignored.",
         "A mask may be (1, m), and broadcasts."),
     wrong("the last query of many", only_if(lambda q, k, v, mask: np.shape(q)[-2] > 4, with_mask(
         lambda mask: mask | (np.arange(mask.shape[-2]) == mask.shape[-2] - 1)[:, None]), PLAIN),
-        "With more than four queries the last one sees everything.", "Try other numbers of queries."),
+        "With more than four queries, the last one sees everything.", "Try other numbers of queries."),
     wrong("more keys than queries", only_if(lambda q, k, v, mask: np.shape(k)[-2] > np.shape(q)[-2], with_mask(
-        lambda mask: np.roll(mask, 1, -1)), PLAIN), "With more keys than queries the mask is one key off.",
+        lambda mask: np.roll(mask, 1, -1)), PLAIN), "With more keys than queries, the mask is one key off.",
         "Let n and m differ."),
 )  # fmt: skip

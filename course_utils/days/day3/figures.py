@@ -47,13 +47,13 @@ def where_models_look(models: Mapping[str, Any], text: str, layer: int, head: in
         sentences.append(
             f"model {name} gives no weight to a later character"
             if np.triu(weights, 1).max() == 0
-            else f"model {name} gives the next character {least:.2f} or more in every row but the last"
+            else f"model {name} gives the next character a weight of {least:.2f} or more in every row but the last"
         )
     return described(
         fig,
-        f"Weights of head {head} in layer {layer} on {text!r}, a row for each character that looks: "
+        f"Attention weights of two models on {text!r}, with a row for each character that looks: "
         f"{'; '.join(sentences)}.",
-        "Rows look at columns. One model looks back, and the other at the character that it has to guess.",
+        "Rows look at columns. One model looks back, and the other looks at the character that it has to guess.",
     )
 
 
@@ -93,7 +93,7 @@ def loss_curves(losses: Any, floor: float, floor_name: str, smooth: int = 1) -> 
     return described(
         fig,
         f"Loss against training step; the floor is at {floor:.1f}. {'; '.join(sentences)}.",
-        f"{counts[True]} of {len(losses)} layers let the model fall through a floor that nobody can pass honestly.",
+        f"{counts[True]} of {len(losses)} layers let the model fall through a floor that honest guessing cannot pass.",
     )
 
 
@@ -114,14 +114,15 @@ def loss_by_layer(losses: Sequence[float], causal: float) -> Figure:
     return described(
         fig,
         f"A bar for each of {len(losses)} layers, from {causal:.2f}, the loss of the causal model, to the loss when "
-        f"that layer alone looks ahead. Lowest is layer {low} with {losses[low]:.2f}, highest layer {high} with "
+        f"only that layer looks ahead. Layer {low} is lowest with {losses[low]:.2f}, and layer {high} is highest with "
         f"{losses[high]:.2f}.",
-        f"Layer {low} alone lets the model cheat, layer {high} alone confuses it, and most others change little.",
+        f"Looking ahead in layer {low} lets the model cheat, in layer {high} it confuses the model, and in most others "
+        "it changes little.",
     )
 
 
 def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
-    """Weights of one query, one bar per case, as they are before the mask throws the hatched part away.
+    """Weights of one query, one bar per case, before the mask throws the hatched part away.
 
     rows: (cases, m) weights that sum to 1, the last key of each the blocked one; names: m keys; labels: one a case.
     """
@@ -159,7 +160,7 @@ def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
         for label, row in zip(labels, rows, strict=True)
     ]
     alt = f"Bars divided into weights. The part of {names[-1]} is hatched: it is thrown away. {'; '.join(sentences)}."
-    caption = f"What remains for the others depends on {names[-1]}, though its own part is thrown away."
+    caption = f"What remains for the others depends on {names[-1]}, although its own part is thrown away."
     return described(fig, alt, caption)
 
 

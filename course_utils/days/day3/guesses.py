@@ -21,16 +21,16 @@ def which_layers_leak(runs: Mapping[str, Sequence[Run]]) -> Guess:
             "no_mask, mask_after and mask_after_renormalised",
         ],
         truth=" and ".join(below),
-        why="In all three runs of each, on new texts.",
+        why="The loss is that on new texts, and all three runs of each layer agree.",
     )  # fmt: skip
 
 
 def what_parcel_keeps_for_itself(weights: Tensor) -> Guess:
     return Guess.number(
         3, "what parcel keeps for itself",
-        "Under the causal mask: which weight does parcel give to itself?",
+        "What weight does parcel give to itself under the causal mask?",
         truth=weights[1, 1].item(), low=0, high=1,
-        why="Two exponentials are left in its row, 1 and 2.028.",
+        why="Two exponentials are left in its row, 1 and 2.028, and its own is the second.",
     )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def what_remains_for_the_others(scaled_scores: Tensor) -> Guess:
     open_keys = scaled_scores[:2].exp().sum().item()
     return Guess.curve(
         3, "what remains for the others",
-        "The row of parcel, masked after the softmax: how much of it remains, against the scaled score of arrived?",
+        "The row of parcel is masked after the softmax. How much of it remains for each scaled score of arrived?",
         [-4, -2, -1, 0, 1, 2, 4, 6], truth=lambda score: open_keys / (open_keys + math.exp(score)),
         low=0, high=1, x_label="scaled score of arrived", y_label="what remains of the row",
         why="The more the blocked key takes in the softmax, the less is left for the two that are open.",
@@ -48,10 +48,10 @@ def what_remains_for_the_others(scaled_scores: Tensor) -> Guess:
 def loss_of_a_model_that_cheats(at_once: float, past_only: float) -> Guess:
     return Guess.number(
         3, "loss of a model that cheats",
-        f"Model B has a loss of {at_once:.1f} where it sees a window at once. "
-        "What is it when it may read only the past?",
+        f"Model B has a loss of {at_once:.1f} when it sees the whole text at once. "
+        "What is its loss when it may read only the past?",
         truth=past_only, low=0, high=20, unit="nats",
-        why="It learned to copy, and here there is nothing to copy.",
+        why="It learned to copy, and the past holds nothing to copy.",
     )  # fmt: skip
 
 
@@ -66,10 +66,10 @@ def a_low_number_in_place_of_minus_infinity() -> Guess:
     actual = torch.softmax(scores - 1e4, dim=-1)
     return Guess.choice(
         3, "a low number in place of −∞",
-        "Scores 1 and 3, and −1e4 added to both: which weights come out of a softmax in float32?",
+        "The scores are 1 and 3, and −1e4 is added to both. What weights does a softmax in float32 give?",
         choices=outcomes,
         truth=next(name for name, weights in outcomes.items() if torch.allclose(actual, weights, equal_nan=True)),
-        why="The next table has −1e9 and −∞ as well, and fewer bits.",
+        why="The next table also shows −1e9, −∞ and dtypes with fewer bits.",
     )  # fmt: skip
 
 
@@ -77,7 +77,8 @@ def loss_of_a_real_model_that_looks_ahead() -> Guess:
     causal, whole = facts_record.fact("looking ahead")["models"]
     return Guess.number(
         3, "loss of a real model that looks ahead",
-        f"Its own masks: {causal['loss']:.2f} nats a token. What is the loss when all 30 layers see the whole text?",
+        f"With its own masks the loss is {causal['loss']:.2f} nats per token. "
+        "What is it when all 30 layers see the whole text?",
         truth=whole["loss"], low=0, high=12, unit="nats",
-        why="Nobody trained it to look ahead, and its heads use what they see all the same.",
+        why="It was never trained to look ahead, but its layers use what they see all the same.",
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Four small models that do not learn, and the five lines to print first.
 
-All have the same task, to say the token before. Their slips stand at the end, for those who have found them.
+All have the same task, to say the token before. Their slips are at the end, for those who have found them.
 """
 
 from typing import Any

@@ -35,7 +35,7 @@ export function judge(asked, guess) {
     .map(([side, to]) => `too ${side} at ${counted(to)}`);
   if (!sides.length) return { ...found, told: `near: within ${within} at all ${count} places` };
   sides[0] += ` of ${count} places`;
-  return { ...found, told: `${distance(off, log)} away in the mean, ${sides.join(" and ")}` };
+  return { ...found, told: `${distance(off, log)} away on average, ${sides.join(" and ")}` };
 }
 const NEAR = 0.02;
 const NEAR_FACTOR = 1.05;
@@ -140,14 +140,14 @@ export function summedUp(kept) {
     .filter(([, each]) => each.length)
     .map(([scale, each]) => distance(median(each), scale === "log"));
   lines.push(
-    "In the median they are off by " +
-      `${medians.join(" on linear scales, and by ")}${medians.length === 2 ? " on logarithmic ones" : ""}.`,
+    "Their median error is " +
+      `${medians.join(" on linear scales, and ")}${medians.length === 2 ? " on logarithmic ones" : ""}.`,
   );
   return [...lines, tendency(count(1), count(-1))];
 }
 function tendency(high, low) {
   const missed = high + low;
-  if (missed < FEW) return "That is too few to tell a tendency.";
+  if (missed < FEW) return "That is too few to show a tendency.";
   for (const [count, side] of [
     [high, "high"],
     [low, "low"],
@@ -155,7 +155,7 @@ function tendency(high, low) {
     if (count >= MOST_OF_THEM * missed)
       return `Your guesses tend to be too ${side}: ${count} of ${missed} that missed.`;
   }
-  return "Your guesses tend to neither side.";
+  return "Your guesses lean neither way.";
 }
 function median(numbers) {
   const sorted = [...numbers].sort((a, b) => a - b);

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-GRADING = "Grading what changed. A notebook takes some seconds."
+GRADING = "Grading what changed. A notebook takes a few seconds."
 
 
 class ProgressMap(CourseWidget):
@@ -176,7 +176,7 @@ def grading_of(root: Path) -> list[str]:
 
 def _last_line(text):
     lines = text.strip().splitlines()
-    return lines[-1] if lines else "no word why; run make grade in a terminal"
+    return lines[-1] if lines else "no reason was given; run make grade in a terminal"
 
 
 def _describe_size(day):

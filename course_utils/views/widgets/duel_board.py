@@ -105,4 +105,4 @@ def _summarise(tiles: Sequence[dict]) -> str:
     right = [tile["held"] for tile in tiles if tile["right"]]
     wrong = [tile["held"] for tile in tiles if not tile["right"]]
     summary = f"{sum(wrong)} of {len(wrong)} wrong ones caught, {sum(right)} of {len(right)} right ones kept."
-    return summary + ("" if all(right) else " As long as a right one is condemned, nothing counts.")
+    return summary + ("" if all(right) else " As long as a right one is rejected, nothing counts.")

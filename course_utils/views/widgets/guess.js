@@ -341,7 +341,7 @@ class NumberPart {
     const value = Number(plain.replace("−", "-"));
     if (text === "") return { value: null, said: "" };
     if (!Number.isFinite(value))
-      return { value: null, said: `“${text}” is no number: give one such as 0.5, 1200, 0.0001 or 1e-4.` };
+      return { value: null, said: `“${text}” is not a number: give one such as 0.5, 1200, 0.0001 or 1e-4.` };
     if (value < this.posed.low || value > this.posed.high) {
       return { value: null, said: `The range is from ${brief(this.posed.low)} to ${this.written(this.posed.high)}.` };
     }

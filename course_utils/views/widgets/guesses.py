@@ -32,7 +32,7 @@ class Guesses(CourseWidget):
     """
 
     in_gallery = InGallery(
-        4, "Your guesses", summary="See how near the guesses of a day came, and on which side you err."
+        4, "Your guesses", summary="See how near the guesses of a day came, and whether they are too high or too low."
     )
     plays = False
     minutes = 0

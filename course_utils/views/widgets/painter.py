@@ -225,7 +225,7 @@ class MaskPainter(CourseWidget):
         mask = self.mask
         queries, keys = _quoted(self._tokens), _quoted(self._keys)
         name = "the attention" if self._attention is tensors.attention else name_of(self._attention)
-        lines = [f"no verdict: {name} has to be mended first", measured.problem]
+        lines = [f"no verdict: {name} has to be fixed first", measured.problem]
         if not measured.problem:
             lines = verdict_lines(measured, mask, queries, name)
         return [*lines, empty_rows(mask, measured.weights, queries), oddities(mask, measured, queries, keys)]

@@ -97,7 +97,7 @@ export function toldVerdict(leak, mask, weights, queries, name) {
   return mask[leak.i][leak.j]
     ? [
         `looks ahead: ${sentence}`,
-        `The mask opens ${cells} above the diagonal: a leak in a causal model, no harm in an encoder.`,
+        `The mask opens ${cells} above the diagonal: a leak in a causal model, but harmless in an encoder.`,
       ]
     : [`leak: ${sentence}`, `The mask blocks ${later} for ${first}: it is ${name} that lets it through.`];
 }

@@ -21,7 +21,7 @@ ABOUT = {
     "sliding window": "Causal, and only the last few places: a query's own and those just before it.",
     "prefix-LM": "Every query may attend to the first keys, the prefix; after it the mask is causal.",
     "padding": "The first keys are real, the others are padding, which no query may attend to.",
-    "painted": "Your own, none of the families. After a look at one of them, this button brings it back.",
+    "painted": "Your own mask, none of the families. After you look at one of them, this button brings it back.",
 }
 
 

@@ -180,7 +180,9 @@ def _describe_error(attention, error):
     elif isinstance(error, _NotAttention):
         message = f"{name} {error}"
     elif isinstance(error, masks.NotFinite):
-        message = f"{name} gives NaN or infinity to a query that has keys: mend that first, then a leak can be measured"
+        message = (
+            f"{name} gives NaN or infinity to a query that has keys: fix that first, so that a leak can be measured"
+        )
     elif isinstance(error, masks.NotSteady):
         message = f"{name} gives two answers to one input: is there dropout in it, or does it remember something?"
     else:
@@ -194,7 +196,7 @@ def all_finite(weights: np.ndarray | None) -> bool:
 
 def opened_ahead(cells: int) -> str:
     counted = f"{cells} cell{'s' if cells > 1 else ''}"
-    return f"The mask opens {counted} above the diagonal: a leak in a causal model, no harm in an encoder."
+    return f"The mask opens {counted} above the diagonal: a leak in a causal model, but harmless in an encoder."
 
 
 def verdict_lines(measured: Measured, mask: Any, queries: Sequence[str], name: str) -> list[str]:

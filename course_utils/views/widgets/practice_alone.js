@@ -119,7 +119,7 @@ export function readEntry(text) {
       .map(readNumber),
   );
   const full = rows.filter((row) => row.length);
-  if (!full.length) throw new Error(`'${plain}' is no number`);
+  if (!full.length) throw new Error(`'${plain}' is not a number`);
   if (new Set(full.map((row) => row.length)).size !== 1) throw new Error("the rows have different lengths");
   return full;
 }
@@ -128,7 +128,7 @@ function readNumber(text) {
   let at = 0;
   const takes = (...signs) => signs.includes(parts[at]) && parts[at++];
   const fail = () => {
-    throw new Error(`'${text}' is no number`);
+    throw new Error(`'${text}' is not a number`);
   };
   const sum = () => {
     let value = product();

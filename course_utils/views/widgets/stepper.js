@@ -528,7 +528,8 @@ class ChangeBar {
     const text = this.field.value.trim().replace(/^−/, "-");
     const value = Number(text);
     if (text === written(this.now()).replace("−", "-")) this.refused.textContent = "";
-    else if (!NUMBER.test(text)) this.refuse(text ? `“${this.field.value.trim()}” is no number` : "there is no number");
+    else if (!NUMBER.test(text))
+      this.refuse(text ? `“${this.field.value.trim()}” is not a number` : "there is no number");
     else if (!(Math.abs(value) <= this.stepper.most))
       this.refuse(
         `${this.field.value.trim()} is too large: give a number from −${this.stepper.most} to ${this.stepper.most}`,

@@ -38,7 +38,7 @@ class TemperatureExplorer(CourseWidget):
     """
 
     in_gallery = InGallery(
-        12, "Turn the temperature", question="How cold must it be before honey has .99 of the weight?"
+        12, "Turn the temperature", question="How cold must it be before honey has 0.99 of the weight?"
     )
 
     _esm = script("temperature.js")

@@ -39,19 +39,24 @@ def causal_mask(rng: np.random.Generator) -> list[Rung]:
         Rung("some tokens", (int(rng.integers(4, 7)),), "Row i, column j is True where j ≤ i."),
         Rung("more tokens", (int(rng.integers(8, 13)),), "Any number of tokens: use n."),
         Rung("many tokens", (int(rng.integers(40, 60)),), "Each query sees all earlier keys, however far back."),
-        Rung("1 500 tokens", (1_500,), "Any number of tokens: its corners are looked at.", corners),
+        Rung(
+            "1 500 tokens",
+            (1_500,),
+            "Any number of tokens: use n. Only the corners of this mask are compared.",
+            corners,
+        ),
         Rung("a new tensor each time", (4,), SHARED, shared),
     ]
 
 
-SHARED = "Two calls returned the same tensor: who writes into one changes the other. Make a new one in each call."
+SHARED = "Two calls returned the same tensor, so writing into one changes the other. Make a new one in each call."
 
 
 def corners(function: Callable, *args: Any) -> dict[str, Any]:
     """Return the shape of a result and its four corners, of one that is too large to be sent whole."""
     result = np.asarray(boolean(function(*args)))
     if result.ndim < 2:
-        raise BadResult(f"a tensor of shape {result.shape} came; it should have two axes or more")
+        raise BadResult(f"this is a tensor of shape {result.shape}; it should have two axes or more")
     return {"shape": np.array(result.shape), "corners": result[..., [0, 0, -1, -1], [0, -1, 0, -1]]}
 
 
@@ -86,8 +91,8 @@ def masked_softmax(rng: np.random.Generator) -> list[Rung]:
             "A query with a single key gives it weight 1 and the others exactly 0. True means may "
             "attend: fill where the mask is False, ~mask."),
         Rung("all scores 0", (np.zeros((2, 4)), partly[:2, :4] | np.eye(2, 4, dtype=bool)),
-            "Equal scores give equal shares among the allowed keys. A score of 0 is a score "
-            "like any other, no sign of a blocked key."),
+            "Equal scores give equal shares among the allowed keys. A score of 0 is a score like any other, not a "
+            "sign of a blocked key."),
         Rung("a causal mask", (draw(rng, 4, 4), np.tri(4, dtype=bool)),
             "Softmax over the keys that are True; the others get 0."),
         Rung("3 queries, 5 keys, any mask", (draw(rng, 3, 5), partly),
@@ -120,16 +125,16 @@ def masked_softmax(rng: np.random.Generator) -> list[Rung]:
             "A fill such as −1e9 is a number like any other. Here the real scores "
             "lie below it, so the blocked key wins."),
         Rung("float16", (half, blind),
-            "float16 ends at 65 504, so a fill of −1e9 raises: −∞ fits, and so does torch.finfo(scores.dtype).min. "
-            "NaN has another cause: a row with no key, which should hold zeros.",
+            "float16 ends at 65 504, so a fill of −1e9 raises an error: −∞ fits, and so does "
+            "torch.finfo(scores.dtype).min. NaN has another cause: a row with no key, which should hold zeros.",
             tolerance=HALF),
         Rung("float16, scores of −60 000", (low, low_mask),
             "In float16 too the real scores may lie below a fill such as −1e4 or −6e4, and "
             "exp needs the largest score subtracted.",
             tolerance=HALF),
         Rung("blocked keys get exactly 0, in each dtype", (draw(rng, 3, 5), partly),
-            "A key that the mask blocks has weight exactly 0 in float64, float32 and float16: nothing "
-            "small, and nothing added to it afterwards.",
+            "A key that the mask blocks has weight exactly 0 in float64, float32 and float16: no small number, and "
+            "nothing added to it afterwards.",
             weight_of_blocked),
         Rung("the gradient", (draw(rng, 3, 5), partly, draw(rng, 3, 5)), NO_GRADIENT, gradient),
         Rung("the gradient, with a fully masked row", (draw(rng, 4, 4), blind, draw(rng, 4, 4)), MADE_NAN, gradient),
@@ -143,10 +148,11 @@ def masked_softmax(rng: np.random.Generator) -> list[Rung]:
             "A mask of shape (m,) says which keys are seen, by every query: it lies along the last axis."),
         Rung("70 keys", (5 * draw(rng, 2, 70), np.ones((2, 70), dtype=bool)), "A row may have any number of keys."),
         Rung("float32, all scores −10 000 000 000", (np.full((1, 2), -1e10, np.float32), np.array([[True, False]])),
-            "A fill relative to the scores is lost in rounding here: scores − 100 are the scores. −∞ is always below.",
+            "A fill relative to the scores is lost in rounding here, because scores − 100 equals the scores. −∞ is "
+            "always lower.",
             tolerance=SINGLE),
         Rung("scores that float32 cannot tell apart", (np.array([[0.0, 1.0, 3.0]]) - 1e10, np.ones((1, 3), bool)),
-            "In float64 these scores differ, in float32 they are alike: keep the dtype of the scores on the way, too."),
+            "In float64 these scores differ, but in float32 they are equal: keep the dtype of the scores all the way."),
     ]  # fmt: skip
 
 
@@ -155,8 +161,8 @@ NO_GRADIENT = (
     "the scores nor into a result of softmax: make new tensors."
 )
 MADE_NAN = (
-    "A NaN made on the way stays in the gradient, also where the weights were repaired afterwards: "
-    "NaN times 0 is NaN. Keep it from arising."
+    "A NaN made on the way stays in the gradient, even where the weights were repaired afterwards: NaN times 0 is "
+    "NaN. Keep it from arising."
 )
 
 
@@ -174,7 +180,7 @@ def gradient(function: Callable, scores: Array, mask: Array, factors: Array) -> 
     except RuntimeError as error:
         text = str(error)
         if "inplace" in text or "in-place" in text:
-            raise BadResult("a tensor was changed in place that the gradient still needs") from None
+            raise BadResult("a tensor that the gradient still needs was changed in place") from None
         if "numpy()" in text:
             raise BadResult("the scores leave PyTorch, and no gradient comes back from NumPy") from None
         raise
@@ -211,11 +217,11 @@ def causal_attention(rng: np.random.Generator) -> list[Rung]:
             "The scale is √d_k, the width of q and k, not that of x. And each row of weights "
             "sums to 1: nothing is added to its sum."),
         Rung("all sizes equal", arrays(3, 3, 3, 3),
-            "With square matrices a wrong transpose raises nothing. It is x @ W, and q @ k transposed."),
+            "With square matrices, a wrong transpose raises no error. It is x @ W, and q @ k transposed."),
         Rung("large scores", arrays(4, 4, 3, 2, size=40.0),
             "torch.softmax is safe for large scores; exp alone is not, and a fill of −100 lies above some of them."),
         Rung("a score of exactly 0", from_scores(rng, [1, 2, 1, 3], [1, 0, -1, 2]),
-            "A score of 0 is a score like any other. What is blocked, the mask says, not the score."),
+            "A score of 0 is a score like any other. The mask says what is blocked, not the score."),
         Rung("a later score far above the others", from_scores(rng, [1, 1, 2, 1], [1, 3, 2, 2000]),
             "A later score must have no influence, however large it is. Block it before the softmax: after it, "
             "the other weights have already become 0."),
@@ -223,10 +229,11 @@ def causal_attention(rng: np.random.Generator) -> list[Rung]:
             "A fill such as −1e4 lies above these scores, so the blocked keys win. Use −∞."),
         Rung("24 tokens", arrays(24, 5, 6, 3), "Each token sees all earlier ones, however many there are."),
         Rung("24 tokens, scores near 40 000", from_scores(rng, [1] * 24, 40_000 + rng.random(24) * 3),
-            "In float64 the result is right to 10⁻⁶ for scores of any size. Whatever turns "
-            "them into float32 on the way loses that."),
+            "In float64 the result is right to 10⁻⁶ for scores of any size. A conversion to float32 on the way loses "
+            "that."),
         Rung("float32", tuple(array.astype(np.float32) for array in arrays(3, 4, 2, 3)),
-            "All four tensors are float32 here, and what you make must be too: torch.zeros(T, T, dtype=x.dtype).",
+            "All four tensors are float32 here, so the tensors that you make must be float32 too: torch.zeros(T, T, "
+            "dtype=x.dtype).",
             tolerance=SINGLE),
         Rung(UNTOUCHED, arrays(3, 3, 2, 2), NEW_TENSORS, changes),
     ]  # fmt: skip
@@ -279,9 +286,9 @@ def padding_mask(rng: np.random.Generator) -> list[Rung]:
         Rung("no padding", (np.array([3, 3]), 3), "A full length makes every key real."),
         Rung("two lengths, 5 keys", (np.array([1, 3]), 5),
             "The first lengths[b] of m keys are True.",
-            shape_hint="The shape is (B, 1, 1, m): m keys, also where every length is below m."),
+            shape_hint="The shape is (B, 1, 1, m): m keys, even if every length is below m."),
         Rung("as many sequences as keys", (np.array([2, 3, 1]), 3),
-            "With B = m a wrong axis raises nothing. Sequence b belongs to axis 0, key j to axis 3."),
+            "With B = m, a wrong axis raises no error. Sequence b belongs to axis 0, key j to axis 3."),
         Rung("an empty sequence", (np.array([0, 2]), 3), "Length 0 makes every key padding."),
         Rung("one key", (np.array([1, 0, 1]), 1), "Key 0 is real where the length is 1."),
         Rung("more sequences", (rng.permutation([0, 2, 3, 5, 7]), 7),
@@ -306,7 +313,7 @@ def causal_and_padding(rng: np.random.Generator) -> list[Rung]:
             "Columns from lengths[b] on are False. Rows of padded queries stay as the rule "
             "gives them: their outputs are thrown away."),
         Rung("as many sequences as tokens", (np.array([2, 3, 1]), 3),
-            "With B = n a wrong axis raises nothing. Padding belongs to the keys, the last axis."),
+            "With B = n, a wrong axis raises no error. Padding belongs to the keys, the last axis."),
         Rung("an empty sequence", (np.array([0, 2]), 3), "Length 0: no key is real, so every row is False."),
         Rung("more sequences", (rng.permutation([0, 1, 4, 6]), 6),
             "Query i sees key j where j ≤ i and j < lengths[b]."),
@@ -327,31 +334,33 @@ def packed_texts(rng: np.random.Generator) -> list[Rung]:
             "With a single text it is the causal mask.",
             shape_hint="Return a boolean tensor of shape (T, T)."),
         Rung("two texts", (row(2, 1),),
-            "Token 2 begins the second text: it may attend to itself alone. A query sees keys with its own number, up "
-            "to its own place."),
-        Rung("three texts", (row(2, 3, 1),), "Two rules at once: the key is not later, and has the same number."),
+            "Token 2 begins the second text, so it may attend only to itself. A query sees keys with its own number, "
+            "up to its own place."),
+        Rung("three texts", (row(2, 3, 1),), "Two rules hold at once: the key is not later, and it has the same "
+            "number."),
         Rung("a text for each token", (row(1, 1, 1),), "Each token is a text of its own: it sees itself only."),
         Rung("numbers in any order", (row(1, 2, 2, numbers=[5, 2, 7]),),
             "The numbers are names: what counts is whether two are equal, not which one is larger."),
         Rung("the second text has the smaller number", (row(2, 2, numbers=[1, 0]),),
             "The numbers are names: what counts is whether two are equal, not which one is larger."),
         Rung("padding at the end", (row(2, 1, 2, numbers=[0, 1, -1]),),
-            "−1 is padding: nobody may attend to it, padding neither. Columns and rows of padding are all False."),
+            "−1 is padding: nobody may attend to it, not even padding. Columns and rows of padding are all False."),
         Rung("one token of padding", (row(2, 2, 1, numbers=[0, 1, -1]),),
-            "−1 is padding, also where only the last token is. Its column and its row are all False."),
+            "−1 is padding, even if it is only the last token. Its column and its row are all False."),
         Rung("large numbers", (row(1, 2, 1, numbers=[300, 44, 1000]),),
             "The numbers are names, and any whole number may be one."),
         Rung("padding in front and between", (row(1, 2, 1, 1, numbers=[-1, 0, -1, 1]),),
-            "−1 is padding wherever it stands: its columns and rows are all False."),
-        Rung("nothing but padding", (np.array([-1, -1]),), "Nobody may attend to padding: all is False."),
+            "−1 is padding wherever it is: its columns and rows are all False."),
+        Rung("nothing but padding", (np.array([-1, -1]),), "Nobody may attend to padding, so every entry is False."),
         Rung("two rows (B, T)", (np.stack([row(2, 3), row(1, 2, 2, numbers=[1, 0, -1])]),),
             "For (B, T) the shape is (B, T, T): each row has its own mask. Count axes from the end: [..., None]."),
         Rung("one row with an axis in front (1, T)", (row(3, 1)[None],), "(1, T) gives (1, T, T)."),
         Rung("as many rows as tokens", (np.stack([row(2, 1), row(1, 2), row(3)]),),
-            "With B = T a wrong axis raises nothing. Compare the tokens of a row with each other, not rows."),
+            "With B = T, a wrong axis raises no error. Compare the tokens of a row with each other, not rows."),
         Rung("more texts", (row(*rng.integers(1, 4, 3), 2, numbers=[*three, -1]),),
-            "The key is not later, has the same number, and is no padding."),
-        Rung("many tokens", (row(*rng.integers(5, 15, 4)),), "Any number of tokens, and texts of any length."),
+            "The key is not later, has the same number, and is not padding."),
+        Rung("many tokens", (row(*rng.integers(5, 15, 4)),), "The number of tokens and the lengths of the texts may "
+            "be anything."),
         Rung(UNTOUCHED, (row(2, 1, 2, numbers=[0, 1, -1]),), NEW_TENSORS, changes),
     ]  # fmt: skip
 
@@ -383,10 +392,10 @@ def lower_right(rng: np.random.Generator) -> list[Rung]:
         Rung("one new query, 5 keys", (1, 5), "The newest token sees every key: its row is all True."),
         Rung("two new queries, 5 keys", (2, 5),
             "The queries are tokens 3 and 4. The first of them sees keys 0 to 3, the last one all."),
-        Rung("three new queries, 4 keys", (3, 4), "Query i is token m − n + i, and sees the keys up to that place."),
+        Rung("three new queries, 4 keys", (3, 4), "Query i is token m − n + i, and it sees the keys up to that place."),
         Rung("one query, one key", (1, 1), "A token may attend to itself."),
         Rung("more", (n, n + int(rng.integers(3, 6))),
-            "Query i is token m − n + i, and sees the keys up to that place."),
+            "Query i is token m − n + i, and it sees the keys up to that place."),
         Rung("many keys", (n, int(rng.integers(40, 60))), "Each query sees all earlier keys, however far back."),
         Rung("300 keys", (1, 300), "Each query sees all earlier keys, however far back.", corners),
     ]  # fmt: skip
@@ -437,11 +446,11 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
         rung("each token sees the next only", layer(rng, forward, 2, 3), 4, 2,
             "Output i depends on token i + 1 alone: the smallest pair is (0, 1)."),
         rung("a layer that looks at earlier tokens only", layer(rng, triangle(4, least=1), 2, 2), 4, 2,
-            "Output i depends on earlier tokens alone, not on itself: that is no leak."),
+            "Output i depends only on earlier tokens, not on its own: that is no leak."),
         rung("a layer that reads only the last feature", causal(4, 3, 2, leaks=[(1, 3)], reads=[2]), 4, 3,
-            "fn looks at one of the d numbers of a token. Change all of them, or take the gradient for all of them."),
+            "fn reads only one of the d numbers of a token. Change all of them, or take the gradient for all of them."),
         rung("a layer that reads only the first feature", causal(4, 3, 2, leaks=[(0, 2)], reads=[0]), 4, 3,
-            "fn looks at one of the d numbers of a token. Change all of them, or take the gradient for all of them."),
+            "fn reads only one of the d numbers of a token. Change all of them, or take the gradient for all of them."),
         rung("a leak into the last output feature only", causal(4, 2, 3, leaks=[(1, 2)], writes=[2]), 4, 2,
             "The leak shows in one number of output i. Compare the whole row."),
         rung("a leak into the first output feature only", causal(4, 2, 3, leaks=[(2, 3)], writes=[0]), 4, 2,
@@ -453,11 +462,11 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
             "(abs), or ask whether anything differs."),
         rung("a leak whose effects add up to 0", causal(4, 2, 2, leaks=[(1, 3)], leak_into=cancelling, curved=False), 4,
             2,
-            "Token 3 lifts one number of output 1 and lowers the other as much. Compare number by number (abs, then "
-            "max or any), before anything is added up. The same holds for a gradient."),
+            "Token 3 raises one number of output 1 and lowers the other by as much. Compare number by number (abs, "
+            "then max or any) before you add anything up. The same holds for a gradient."),
         rung("a weak leak", weak, 3, 3,
-            "Output 0 depends on token 2, if only weakly: return (0, 2). Any change above 10⁻³ counts, and so does "
-            "any number above 0.1 in the gradient: a threshold must lie below."),
+            "Output 0 depends on token 2, though only weakly: return (0, 2). Any change above 10⁻³ counts, and so "
+            "does any number above 0.1 in the gradient: a threshold must be lower than these."),
         rung("a weak leak into one number of four", weak_in_one, 4, 2,
             "Token 3 moves one number of output 1 a little, and the others not at all: return (1, 3). A mean over "
             "them, or over the numbers of a token, hides it: take the largest, or ask whether anything differs."),
@@ -465,21 +474,21 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
             "This layer ignores tokens that are all 0, as padding is ignored. Start "
             "from random tokens: torch.randn(n, d)."),
         rung("a layer that multiplies later tokens by 0", layer(rng, times_zero, 2, 2), 4, 2,
-            "Later tokens count 0 times, so nothing leaks: return None. If you change a token to NaN or infinity, "
-            "0 times that is NaN: use other numbers."),
+            "Later tokens are multiplied by 0, so nothing leaks: return None. If you change a token to NaN or "
+            "infinity, 0 times that is NaN: use other numbers."),
         rung("norm_first: a layer that normalises each token first", normed, 4, 6,
-            "Output 1 depends on token 3: return (1, 3). A norm subtracts the mean of a token's numbers, so adding the "
-            "same to all of them changes nothing. Add random numbers, torch.randn(d)."),
+            "Output 1 depends on token 3: return (1, 3). A norm subtracts the mean of a token's numbers, so adding "
+            "the same number to all of them changes nothing. Add random numbers, torch.randn(d)."),
         rung("a layer that reads the squares of numbers", causal(4, 3, 2, leaks=[(0, 3)], read="squared"), 4, 3,
-            "Output 0 depends on token 3: return (0, 3). This layer squares numbers first, so turning the sign of a "
+            "Output 0 depends on token 3: return (0, 3). This layer squares numbers first, so flipping the sign of a "
             "token changes nothing. Add random numbers, torch.randn(d)."),
         rung("a layer that reads negative numbers only", causal(4, 8, 2, leaks=[(1, 2)], read="negative"), 4, 8,
-            "Output 1 depends on token 2: return (1, 2). This layer reads 0 for a positive number. torch.rand is "
-            "never negative: take torch.randn, for the tokens and for what you add."),
+            "Output 1 depends on token 2: return (1, 2). This layer reads a positive number as 0, and torch.rand is "
+            "never negative: use torch.randn, both for the tokens and for what you add."),
         rung("a layer whose rows have length 2",
             causal(4, 3, 3, leaks=[(1, 3)], leak_into=np.eye(3), length=2), 4, 3,
-            "Output 1 depends on token 3: return (1, 3). This layer gives each output the length 2, so lengths tell "
-            "nothing. Compare number by number."),
+            "Output 1 depends on token 3: return (1, 3). This layer gives each output the length 2, so lengths "
+            "reveal nothing. Compare number by number."),
     ]  # fmt: skip
 
 
@@ -524,9 +533,9 @@ def layer(
 
         x = torch.as_tensor(x)
         if not x.is_floating_point():
-            raise TypeError(f"fn takes a floating tensor, and this one is {x.dtype}: torch.randn(n, d) is one")
+            raise TypeError(f"fn takes a floating tensor, such as torch.randn(n, d), and this one is {x.dtype}")
         if len(x) != n:
-            raise ValueError(f"fn takes {n} tokens, and these are {len(x)}")
+            raise ValueError(f"fn takes {n} tokens, and you gave it {len(x)}")
         W, W_leak = (torch.tensor(matrix.tolist(), dtype=x.dtype) for matrix in (into, leak_into))
         # what is mixed: the tokens, or what `read` makes of them
         features = x
@@ -618,21 +627,21 @@ def convert_mask(rng: np.random.Generator) -> list[Rung]:
         Rung("one token", (np.array([[True]]),), "True becomes False."),
         Rung("2 queries, 4 keys", (rows,), "Each entry turns into its opposite, and stays in its place."),
         Rung("nothing blocked", (np.ones((2, 3), dtype=bool),),
-            "Where all may be attended to, nothing is to be ignored: all False."),
+            "Where every key may be attended to, none is ignored: every entry is False."),
         Rung("any mask", (draw_mask(rng, 4, 5),), "Each entry turns into its opposite, and stays in its place."),
         Rung("a padding mask (B, m)", (np.arange(5) < np.array([[2], [5], [1]]),),
             "The same holds for key_padding_mask: True means ignore."),
         Rung("a query with no key", (np.array([[True, False, True], [False, False, False]]),),
-            "Row 1 may attend to nothing, so everything in it is to be ignored: each entry turns into its opposite."),
+            "Row 1 may attend to nothing, so every key in it is ignored: each entry turns into its opposite."),
         Rung("no token sees itself", (~np.eye(4, dtype=bool),),
             "The diagonal is False here, so it becomes True, like any other entry."),
         Rung("a mask for each sequence and head (B·h, n, m)", (np.stack([draw_mask(rng, 2, 3) for _ in range(2 * 2)]),),
             "Each entry turns into its opposite, whatever the number of axes."),
         Rung(UNTOUCHED, (rows,),
-            "The result is right, but the mask that was given is changed too. Make a new one: ~mask.",
+            "The result is right, but the mask that was given has changed too. Make a new one: ~mask.",
             changes),
         Rung("a mask that is not contiguous", (rows.T,),
-            "This mask is transposed, so its entries do not lie in memory in the order of its axes: ~ works on any."),
+            "This mask is transposed, so its entries are not in memory in the order of its axes: ~ works on any mask."),
     ]  # fmt: skip
 
 
@@ -658,8 +667,8 @@ def cross_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("four queries, two memory tokens", arrays(4, 2, 3, 2, 5, 3),
             "n and m may differ either way. There is no causal mask: every query sees all of memory."),
         Rung("all sizes equal", arrays(3, 3, 3, 3, 3, 3),
-            "With equal sizes an exchange of x and memory raises nothing. Queries "
-            "come from x, keys and values from memory."),
+            "With equal sizes, exchanging x and memory raises no error. Queries come from x, keys and values from "
+            "memory."),
         Rung("d_model = 5, d_memory = 6, d_k = 2", arrays(3, 4, 5, 6, 2, 3, size=2.0),
             "The scale is √d_k, the width of x @ W_q. And each row of weights sums to 1: nothing is added to its sum."),
         Rung("memory_mask None", (*arrays(2, 3, 4, 2, 3, 2), None), "memory_mask=None: every memory token is real."),
@@ -669,24 +678,24 @@ def cross_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("every memory token real", (*arrays(3, 3, 2, 4, 5, 2), keep(1, 1, 1)),
             "A mask of nothing but True changes nothing."),
         Rung("a gap in memory, as many queries as memory tokens", (*arrays(4, 4, 3, 2, 5, 3), keep(1, 0, 1, 1)),
-            "With n = m a mask on the wrong axis raises nothing. It belongs to the keys: the columns. Padding may "
-            "stand anywhere, so use the mask entry by entry."),
+            "With n = m, a mask on the wrong axis raises no error. It belongs to the keys, which are the columns. "
+            "Padding may be anywhere, so use every entry of the mask."),
         Rung("large scores", memory_scores(rng, 1000.0 + above),
             "exp(1000) is infinity. torch.softmax is safe for large scores; exp alone is not."),
         Rung("large scores of both signs", arrays(3, 4, 3, 2, 3, 2, size=60.0),
             "torch.softmax is safe for large scores; exp alone is not."),
         Rung("20 memory tokens, scores near 40 000", memory_scores(rng, 40_000 + rng.random(20) * 3),
-            "In float64 the result is right to 10⁻⁶ for scores of any size. Whatever turns "
-            "them into float32 on the way loses that."),
+            "In float64 the result is right to 10⁻⁶ for scores of any size. A conversion to float32 on the way loses "
+            "that."),
         Rung("a score of exactly 0", (*memory_scores(rng, [1.0, 0.0, -1.0, 2.0]), keep(1, 1, 0, 1)),
-            "A score of 0 is a score like any other. What is padded, memory_mask says, not the score."),
+            "A score of 0 is a score like any other. memory_mask says what is padded, not the score."),
         Rung("a padded token with a score far above the others", (*memory_scores(rng, tall), tall < 3000),
             "A padded token must have no influence, however large its score. Block it before the softmax."),
         Rung("scores below −10 000", (*memory_scores(rng, deep), deep < 0),
             "A fill such as −1e4 lies above these scores, so the padded token wins. Use −∞."),
         Rung("float32", (*(array.astype(np.float32) for array in arrays(3, 4, 3, 2, 5, 2)), keep(0, 1, 1, 1)),
-            "All tensors but the mask are float32 here, and what you make must be "
-            "too: torch.zeros(n, m, dtype=x.dtype).",
+            "All tensors but the mask are float32 here, so the tensors that you make must be float32 too: "
+            "torch.zeros(n, m, dtype=x.dtype).",
             tolerance=SINGLE),
         Rung(UNTOUCHED, (*arrays(2, 3, 3, 3, 2, 2), keep(1, 0, 1)), NEW_TENSORS, changes),
     ]  # fmt: skip
@@ -704,7 +713,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     quarters = rng.permutation(9)[:4, None] / 4.0  # exact in float32 also when added to 1000
     return [
         Rung("nothing masked", (*arrays(2, 3, 3, 2), np.ones((2, 3), dtype=bool)),
-            "With nothing masked it is plain attention. A fill goes where the mask is False: ~mask."),
+            "With nothing masked it is plain attention. Fill where the mask is False: ~mask."),
         Rung("one key for each query", (*arrays(3, 3, 2, 4), np.eye(3, dtype=bool)[[2, 0, 1]]),
             "A query with a single key to attend to gives it weight 1."),
         Rung("a causal mask", (*arrays(4, 4, 3, 2), np.tri(4, dtype=bool)), "Each row of weights sums to 1."),
@@ -716,21 +725,21 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             (*arrays(3, 4, 5, 2, (2, 3)), np.arange(4) < np.array([1, 3])[:, None, None, None]),
             "The mask broadcasts over heads and queries."),
         Rung("all sizes equal", (*arrays(3, 3, 3, 3, (3,)), draw_mask(rng, 3, 3)),
-            "With equal sizes a wrong axis raises nothing. The keys are the last axis."),
+            "With equal sizes, a wrong axis raises no error. The keys are the last axis."),
         Rung("blocked keys still get exactly 0", (*arrays(3, 4, 3, 2), draw_mask(rng, 3, 4)),
-            "A key that the mask blocks has weight exactly 0. Only one score takes no share at all.",
+            "A key that the mask blocks has weight exactly 0. Only one number, used as a score, takes no share at all.",
             share_of_blocked),
         Rung(UNTOUCHED, (*arrays(2, 3, 3, 2), np.tri(2, 3, dtype=bool)), NEW_TENSORS, changes),
         Rung("6 queries, 3 keys, any mask", (*arrays(6, 3, 2, 4), draw_mask(rng, 6, 3)),
-            "n and m may differ either way. Blocked keys get 0, and each row of weights sums to 1."),
+            "n may also be larger than m. Blocked keys get 0, and each row of weights sums to 1."),
         Rung("scores near 1000", (np.ones((2, 1)), 1000.0 + quarters, draw(rng, 4, 2), draw_mask(rng, 2, 4)),
-            "exp(1000) is infinity: something has to be subtracted first, or torch.softmax does it."),
+            "exp(1000) is infinity: subtract something first, as torch.softmax does."),
         Rung("scores near −1000", (np.ones((2, 1)), quarters - 1000.0, draw(rng, 4, 2), draw_mask(rng, 2, 4)),
             "exp(−1000) is 0, and 0 / 0 is NaN: the largest score that a row may use has to become 0."),
         Rung("allowed scores near −20 000, blocked ones near 20 000",
             (np.ones((2, 1)), np.concatenate([quarters[:2] - 20_000.0, quarters[2:] + 20_000.0]), draw(rng, 4, 2),
                 np.array([[True, True, False, False]] * 2)),
-            "However low a finite fill is, an allowed score may be lower. Below all of them there is only −∞."),
+            "However low a finite fill is, an allowed score may be lower. Only −∞ is below all of them."),
         Rung("one of the scores far above the others",
             (np.ones((3, 1)), np.array([[1.0], [2.0], [3000.0], [0.5]]), draw(rng, 4, 2), ~np.eye(4, dtype=bool)[1:]),
             "Try a query and three keys with scores 1, 2 and 3000, and block one key after the other."),
@@ -760,8 +769,8 @@ LADDERS = {
     "by_hand_row": Ladder(
         ("weights_sat", "output_sat"),
         by_hand=True,
-        advice="Go through it again. Dot products, scale, mask, exponentials, their sum and a division lead to "
-        "weights, and each row of X times its weight, added up, to the output. Round at the end, to 3 decimals.",
+        advice="Go through it again. Dot products, scale, mask, exponentials, their sum and a division give the "
+        "weights. The rows of X, each times its weight, add up to the output. Round at the end, to 3 decimals.",
     ),
     "causal_attention": Ladder(
         ("causal_attention",),
