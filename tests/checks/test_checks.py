@@ -250,7 +250,7 @@ def test_every_matrix_with_which_arrived_finds_parcel_is_right(matrix):
         ([[0, -1], [-1, 0], [1, 1], [1, 1]], "found itself", "0.248 to the, 0.248 to parcel, 0.503 to arrived"),
         ([[1, 0], [0, 2], NONE, NONE], "parcel, not far enough", "0.576 to parcel"),
         ([[2, 2], NONE, NONE, NONE], "found the", "0.894 to the"),
-        ([[2, 2], [2, 2], NONE, NONE], "the and parcel alike", "row 2 into that of parcel alone"),
+        ([[2, 2], [2, 2], NONE, NONE], "the and parcel alike", "row 1 only into that of “parcel”"),
         ([[1, -1], [2, -2], NONE, NONE], "all alike", "the same score"),
         (np.array([NONE, [2, 2], NONE, NONE]).T, "transposed", "W_K is 2 × 4. It has to be 4 × 2"),
         ([NONE, [2, 2], NONE], "keys in place of W_K", "W_K is 3 × 2"),
