@@ -186,6 +186,18 @@ def test_a_mask_that_is_not_kept_is_named():
     assert MASK in example_of(3, "causal_attention", causal)[2]
 
 
+def test_the_stepper_gets_a_causal_mask_even_where_large_scores_give_zeros_below_the_diagonal():
+    def masked_after(x, W_q, W_k, W_v):
+        q, k, v = (torch.as_tensor(x) @ torch.as_tensor(W) for W in (W_q, W_k, W_v))
+        weights = torch.softmax(q @ k.T / k.shape[-1] ** 0.5, dim=-1).tril()
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+        return weights @ v, weights
+
+    example, _, text = example_of(3, "causal_attention", masked_after)
+    assert (example.right.values["weights"].as_array() == np.eye(2)).all()
+    assert "mask=[[True, False], [True, True]]" in text
+
+
 def test_an_answer_that_never_ends_is_left_in_time():
     def loops(row):
         if len(row) == 2:

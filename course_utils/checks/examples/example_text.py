@@ -232,12 +232,19 @@ def _stepper_code(example: Example, judge: JudgedExercise) -> str:
     matrices = ", ".join(str(np.asarray(x).tolist()) for x in inputs)
     n = len(inputs[0])
     tokens = str([f"token {i}" for i in range(n)])
-    if n > 1 and _is_causal(example.right.values["weights"].as_array()):
+    if n > 1 and _always_causal(judge):
         tokens += f", mask={np.tri(n, dtype=bool).tolist()}"
     return (
         "Here it is step by step:\n\n"
         f"{INDENT}from course_utils.views import AttentionStepper\n{INDENT}AttentionStepper({matrices}, {tokens})"
     )
+
+
+def _always_causal(judge: JudgedExercise) -> bool:
+    """Return whether right weights never look ahead, on any step; on a single one, large scores may give the same."""
+    results = [outcome.values for outcome in judge.reference().outcomes]
+    weights = [values["weights"].as_array() for values in results if "weights" in values]
+    return all(not np.triu(each, k=1).any() for each in weights if each.ndim > 1)
 
 
 def _is_close(mine: np.ndarray, right: np.ndarray) -> bool:
