@@ -1050,19 +1050,19 @@ def reference_scale(q):
 EXERCISES = {
     "variance_by_hand": Exercise(2, BY_HAND, OF_HAND, rtol=0.0, atol=1e-3),
     "dot_product_stats": Exercise(3, {"dot_product_stats": sampled()}, STATS_MISTAKES),
-    "stable_softmax": Exercise(3, {"softmax": shifted_softmax()}, SOFTMAX_MISTAKES),
-    "logsumexp": Exercise(2, {"logsumexp": shifted_logsumexp()}, LOGSUMEXP_MISTAKES, ("stable_softmax",), rtol=2e-7),
-    "softmax_jacobian": Exercise(3, {"softmax_jacobian": jacobian}, JACOBIAN_MISTAKES),
     "correlated": Exercise(3, {"dot_moments": dot_moments}, MOMENTS_MISTAKES),
     "attention_scale": Exercise(1, {"attention_scale": reference_scale}, SCALE_MISTAKES),
-    "saturation": Exercise(3, {"saturation": peaked()}, PEAKED_MISTAKES, ("stable_softmax",)),
+    "saturation": Exercise(3, {"saturation": peaked()}, PEAKED_MISTAKES),
+    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
+    "stable_softmax": Exercise(3, {"softmax": shifted_softmax()}, SOFTMAX_MISTAKES),
+    "logsumexp": Exercise(2, {"logsumexp": shifted_logsumexp()}, LOGSUMEXP_MISTAKES, ("stable_softmax",), rtol=2e-7),
+    "half_attention": Exercise(
+        2, {"half_attention": half_attention}, HALF_MISTAKES, ("stable_softmax",), rtol=1e-3, atol=1e-3
+    ),
+    "softmax_jacobian": Exercise(3, {"softmax_jacobian": jacobian}, JACOBIAN_MISTAKES),
     "attention_backward": Exercise(4, {"attention_backward": backwards()}, BACKWARD_MISTAKES, ("stable_softmax",)),
     "layer_backward": Exercise(
         4, {"layer_backward": to_weights()}, LAYER_MISTAKES, ("attention_backward", "stable_softmax")
     ),
-    "half_attention": Exercise(
-        2, {"half_attention": half_attention}, HALF_MISTAKES, ("stable_softmax",), rtol=1e-3, atol=1e-3
-    ),
-    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
     "tells_right": duel(),
 }

@@ -399,7 +399,7 @@ def saturation(rng: np.random.Generator) -> list[Rung]:
             single_samples_average_out),
         Rung("scores in the millions", run(64, 8, False, 40),
             "Here rng draws entries a thousand times larger, and e^s is ∞ or 0. Subtract the largest score of each "
-            "sample first, or use your softmax of exercise 3. Clipped scores and filled-in NaNs do not help.",
+            "sample first. Clipped scores and filled-in NaNs do not help.",
             loud_entries_are_no_trouble),
     ]  # fmt: skip
 
@@ -441,7 +441,7 @@ def attention_backward(rng: np.random.Generator) -> list[Rung]:
             "With equal sizes a wrong axis raises nothing. Count axes from the end."),
         Rung("batch and heads", of(3, 4, 5, 2, (2, 3)), "Any number of leading dimensions: count axes from the end."),
         Rung("large scores", of(4, 6, 3, 2, size=40.0),
-            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest of each row."),
+            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 7 subtracts the largest of each row."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2),
             "The numbers are right, but an array that was passed in is changed. "
             "Make new ones: a * b in place of a *= b.",
@@ -483,7 +483,7 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("two axes in front", of(2, 3, 4, 2, (2, 3)),
             "Any number of leading dimensions: x.reshape(-1, d) puts all tokens under each other."),
         Rung("large scores", of(4, 3, 3, 2, size=30.0),
-            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest of each row."),
+            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 7 subtracts the largest of each row."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2),
             "The numbers are right, but an array that was passed in is changed. "
             "Make new ones: a + b in place of a += b on what was passed in.",
@@ -495,7 +495,7 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
             shape_hint="A gradient has the shape of its array, also with axes of length 1."),
         Rung("large gradients", (*of(3, 2, 3, 2)[:4], 100 * draw(rng, 3, 2)), "do may be of any size: cut nothing."),
         Rung("large scores, all rows alike", (x + 0.0, 30 * np.abs(w_q), 30 * np.abs(w_k), w_v, do),
-            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest of each row."),
+            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 7 subtracts the largest of each row."),
         Rung("scores that float32 cannot tell apart",
             (np.array([[1000.0, 0.0], [1000.0 + 2**-15, 1.0]]), *[np.eye(2, 1)] * 2, np.eye(2)[:, 1:], np.eye(2, 1)),
             "All arrays are float64, and scores may be large: keep float64 on the way, too."),
@@ -626,13 +626,6 @@ LADDERS = {
         advice="Go through it again: one term first, then 64 of them, then the scale.",
     ),
     "dot_product_stats": Ladder(("dot_product_stats",), ("mean", "std", "standard_error"), dot_product_stats),
-    "stable_softmax": Ladder(
-        ("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX, small=(Small(("…",)),)
-    ),
-    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp, forbidden=LIBRARY_LOGSUMEXP, small=(Small(("…",)),)),
-    "softmax_jacobian": Ladder(
-        ("softmax_jacobian",), ("jacobian",), softmax_jacobian, small=(Small((shares("… m"),)),)
-    ),
     "correlated": Ladder(
         ("dot_moments",), ("mean", "variance"), correlated, small=(Small((whole(), one_of(0.5, 1, -1, 0))),)
     ),
@@ -640,6 +633,27 @@ LADDERS = {
         ("attention_scale",), ("scale",), attention_scale, tensors=True, small=(Small(("B h n d",)),)
     ),
     "saturation": Ladder(("saturation",), ("largest",), saturation),
+    "find_the_bug": Ladder(
+        ("broken_attention",),
+        ("output", "weights"),
+        find_the_bug,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("… n d", "… m d", "… m e")),),
+    ),
+    "stable_softmax": Ladder(
+        ("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX, small=(Small(("…",)),)
+    ),
+    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp, forbidden=LIBRARY_LOGSUMEXP, small=(Small(("…",)),)),
+    "half_attention": Ladder(
+        ("half_attention",),
+        ("output",),
+        half_attention,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("… n d", "… m d", "… m e"), fits=float32_is_enough),),
+    ),
+    "softmax_jacobian": Ladder(
+        ("softmax_jacobian",), ("jacobian",), softmax_jacobian, small=(Small((shares("… m"),)),)
+    ),
     "attention_backward": Ladder(
         ("attention_backward",),
         ("dq", "dk", "dv"),
@@ -653,20 +667,6 @@ LADDERS = {
         layer_backward,
         forbidden=AUTOGRAD,
         small=(Small(("… n d", "d k", "d k", "d e", "… n e")),),
-    ),
-    "half_attention": Ladder(
-        ("half_attention",),
-        ("output",),
-        half_attention,
-        forbidden=WHOLE_ATTENTION,
-        small=(Small(("… n d", "… m d", "… m e"), fits=float32_is_enough),),
-    ),
-    "find_the_bug": Ladder(
-        ("broken_attention",),
-        ("output", "weights"),
-        find_the_bug,
-        forbidden=WHOLE_ATTENTION,
-        small=(Small(("… n d", "… m d", "… m e")),),
     ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
