@@ -199,7 +199,7 @@ def test_what_one_call_leaves_open_fails_whatever_is_drawn(grade_id, names, numb
         ("dot_product_stats", "stats_of_half_the_samples", "Are `samples` pairs drawn, each used once?"),
         ("saturation", "saturation_of_half_the_samples", "Do you draw as many samples as asked?"),
         ("logsumexp", "logsumexp_that_changes_x", "x - peak in place of x -= peak"),
-        ("layer_backward", "layer_for_one_sequence_only", "what they ask of it is added up"),
+        ("layer_backward", "layer_for_one_sequence_only", "their contributions add up"),
         ("half_attention", "half_as_it_comes", "Turn q and k into float32 before they are multiplied"),
         ("half_attention", "half_with_products_added_one_by_one", "2048 + 1 is 2048 in float16"),
         ("find_the_bug", "mended_by_scaling_q_in_place", "q * scale in place of q *= scale"),
