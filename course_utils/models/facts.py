@@ -21,6 +21,7 @@ from torch import Tensor
 from course_utils.attention.cache import Cache, ContiguousCache, QuantisedCache
 from course_utils.attention.masks import causal, sliding_window
 from course_utils.attention.multihead import MultiHeadAttention
+from course_utils.attention.scaling import entropy
 from course_utils.attention.shapes import whole
 from course_utils.models.decoder import Decoder, new_caches
 from course_utils.models.real import Real
@@ -63,6 +64,7 @@ SINGULAR = (
     "The picture in the old books",
     "The window of the big houses",
 )
+DIVISORS = (1, 2, 4, 8, 16, 32, 64)  # of the scores; 8 is the model's own, √64
 WINDOWS = ((None, 0), (128, 0), (124, 4), (127, 1))  # tokens that are seen: the last ones, and the first of the text
 PROMPTS = {
     "a story": "Once upon a time",
@@ -230,6 +232,26 @@ def loss_changed(real: Real, tokens: Tensor, scaled: bool = True, rotated: bool 
         layer.scale = layer.scale if scaled else 1.0
         layer.rope = layer.rope if rotated else None
     return _losses(model, tokens).mean().item()
+
+
+def divided_by(real: Real, divisor: float) -> Real:
+    """Return the model with all scores divided by this number in place of √d_head. Raises ValueError unless it is > 0.
+
+    Source: Vaswani et al. 2017, section 3.2.1.
+    """
+    if not 0 < divisor < float("inf"):
+        raise ValueError(f"divisor is {divisor}: give a positive, finite number")
+    changed = real.with_parts({})  # layers of its own, on the same weights
+    for block in changed.model.blocks:
+        cast(MultiHeadAttention, block.attention).scale = 1 / divisor
+    return changed
+
+
+def effective_keys(real: Real, tokens: Tensor, since: int = 64) -> float:
+    """Among how many keys a query spreads its weight: e^H, the mean over all heads and the queries from `since` on."""
+    if tokens.shape[1] <= whole("since", since, least=0):
+        raise ValueError(f"since is {since} but there are {tokens.shape[1]} tokens: no query is left")
+    return _of_heads(real, tokens, lambda weights: entropy(weights[:, since:]).exp().mean(-1)).mean().item()
 
 
 def looking_ahead(real: Real, layers: Sequence[int] | None = None) -> Real:

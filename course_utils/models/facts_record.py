@@ -55,6 +55,7 @@ def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:
         _agreement(real, facts.SWEPT[: 1 if quick else None]),
         _record_looks(real, facts.READ[: 1 if quick else None]),
         _record_without_parts(real, opening(256)),
+        _divided(real, opening(256), facts.DIVISORS[:: 3 if quick else 1]),
         _ahead(real, opening(256), range(1 if quick else len(real.model.blocks))),
         _windows(real, opening(768)),
         _caches(real, opening(512)),
@@ -112,6 +113,18 @@ def _record_without_parts(real: Real, text: Tensor) -> dict[str, Any]:
     row = {"fact": "left out", "tokens": text.shape[1], "loss": facts.loss(real, text)}
     row |= {"without_scale": facts.loss_changed(real, text, scaled=False)}
     return row | {"without_rotation": facts.loss_changed(real, text, rotated=False)}
+
+
+def _divided(real: Real, text: Tensor, divisors: Sequence[int]) -> dict[str, Any]:
+    """What the model does when its scores are divided by each of these numbers: loss, effective keys, and a text."""
+    prompt = "Once upon a time"
+    tokens = real.encode(prompt)[0].tolist()
+    models = []
+    for divisor in divisors:
+        model = facts.divided_by(real, divisor)
+        row = {"divisor": divisor, "loss": facts.loss(model, text), "keys": facts.effective_keys(model, text)}
+        models.append(row | {"written": real.tokenizer.decode(model.stream(tokens, 12))})
+    return {"fact": "divisors", "tokens": text.shape[1], "prompt": prompt, "models": models}
 
 
 def _ahead(real: Real, text: Tensor, layers: Sequence[int]) -> dict[str, Any]:
@@ -173,6 +186,10 @@ def _findings(rows: Sequence[dict[str, Any]]) -> list[str]:
         f"{tuple(agreement['head'])}, {np.min(agreement['margin_without_each']):.2f} without the one that matters most",
         f"loss {out['loss']:.2f}, {out['without_scale']:.2f} without the scale, {out['without_rotation']:.2f} without "
         "the rotation",
+    ]
+    findings += [
+        f"scores divided by {one['divisor']}: loss {one['loss']:.2f}, {one['keys']:.1f} effective keys"
+        for one in of["divisors"]["models"]
     ]
     findings += [
         f"window {one['window']}, first {one['first']}: loss {one['loss']:.3f}" for one in of["windows"]["windows"]

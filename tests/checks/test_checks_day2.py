@@ -199,7 +199,7 @@ def test_what_one_call_leaves_open_fails_whatever_is_drawn(grade_id, names, numb
         ("dot_product_stats", "stats_of_half_the_samples", "Are `samples` pairs drawn, each used once?"),
         ("saturation", "saturation_of_half_the_samples", "Do you draw as many samples as asked?"),
         ("logsumexp", "logsumexp_that_changes_x", "x - peak in place of x -= peak"),
-        ("layer_backward", "layer_for_one_sequence_only", "what they ask of it is added up"),
+        ("layer_backward", "layer_for_one_sequence_only", "their contributions add up"),
         ("half_attention", "half_as_it_comes", "Turn q and k into float32 before they are multiplied"),
         ("half_attention", "half_with_products_added_one_by_one", "2048 + 1 is 2048 in float16"),
         ("find_the_bug", "mended_by_scaling_q_in_place", "q * scale in place of q *= scale"),
@@ -254,17 +254,12 @@ def test_the_bug_as_it_stands_is_not_given_away():
 
 
 def test_a_softmax_that_fails_costs_the_later_exercises_nothing():
-    namespace = {"np": np, "math": math, "softmax": lambda x, axis=-1: x}
+    namespace = {"np": np, "softmax": lambda x, axis=-1: x}
     exec(
-        "def saturation(d_k, n_keys, scaled, samples, rng):\n"
-        "    q, k = rng.standard_normal((samples, 1, d_k)), rng.standard_normal((samples, n_keys, d_k))\n"
-        "    return softmax((q * k).sum(-1) / (math.sqrt(d_k) if scaled else 1)).max(axis=-1).mean()\n"
-        "def logsumexp(x, axis=-1):\n"
-        "    return x.max(axis=axis) - np.log(softmax(x, axis).max(axis=axis))\n",
+        "def logsumexp(x, axis=-1):\n    return x.max(axis=axis) - np.log(softmax(x, axis).max(axis=axis))\n",
         namespace,
     )
-    for grade_id in ("saturation", "logsumexp"):
-        assert examine(2, grade_id, namespace)[1].status == "passed"
+    assert examine(2, "logsumexp", namespace)[1].status == "passed"
 
 
 def test_a_way_back_that_fails_costs_the_way_back_to_the_weights_nothing():

@@ -165,6 +165,21 @@ def test_what_is_left_out_is_left_out_of_all_layers_and_only_for_once(tiny, toke
     assert facts.loss(tiny, tokens) == facts.loss_changed(tiny, tokens)
 
 
+def test_scores_are_divided_by_another_number_in_all_layers_of_a_copy(tiny, tokens):
+    for divisor, same in ((D_HEAD**0.5, {}), (1, {"scaled": False})):
+        weights, losses = by_the_definition(tiny, tokens, **same)
+        changed = facts.divided_by(tiny, divisor)
+        close(facts.loss(changed, tokens), losses.mean())
+        entropies = torch.special.entr(weights[:, :, 10:]).sum(-1)
+        close(facts.effective_keys(changed, tokens, since=10), entropies.exp().mean())
+    assert facts.loss(tiny, tokens) == facts.loss_changed(tiny, tokens)
+    for divisor in (0, -1, float("inf")):
+        with pytest.raises(ValueError, match="give a positive, finite number"):
+            facts.divided_by(tiny, divisor)
+    with pytest.raises(ValueError, match="since is 40 but there are 40 tokens: no query is left"):
+        facts.effective_keys(tiny, tokens, since=40)
+
+
 @pytest.mark.parametrize(("window", "first"), [(None, 0), (6, 0), (4, 2), (None, 3)])
 def test_a_window_lets_the_last_and_the_first_tokens_be_seen(tiny, tokens, window, first):
     def sees(i, j):
@@ -330,6 +345,16 @@ def test_losses_without_the_scale_the_rotation_the_past_and_the_bits():
     for one in caches.values():
         assert abs(one["difference"]) <= 3 * one["standard_error"] < 0.02
         assert one["loss"] - caches["float32"]["loss"] == pytest.approx(one["difference"], abs=1e-4)
+
+
+def test_the_model_is_best_with_the_scale_that_it_was_trained_with():
+    models = {one["divisor"]: one for one in facts_record.fact("divisors")["models"]}
+    assert tuple(models) == facts.DIVISORS and min(models, key=lambda divisor: models[divisor]["loss"]) == 8
+    out = facts_record.fact("left out")
+    assert (models[8]["loss"], models[1]["loss"]) == (out["loss"], out["without_scale"])
+    keys = [one["keys"] for one in models.values()]
+    assert keys == sorted(keys) and keys[0] < 1.5 and keys[-1] > 150
+    assert len({one["written"] for one in models.values()}) == len(models)
 
 
 def test_a_layer_that_looks_ahead_lowers_the_loss_and_all_of_them_spoil_what_is_written():

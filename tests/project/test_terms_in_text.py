@@ -10,8 +10,8 @@ from course_utils.site import glossary
 from course_utils.site.glossary import Cell, Lesson, first_uses, written
 
 TERMS = [entry for entry in written(glossary.SOURCE.read_text(encoding="utf-8")) if not entry.symbol]
-# A sentence that names a day may name what comes on it.
-AHEAD = re.compile(r"(?:[^.!?|\n]|\n(?!\n))*\b[Dd]ays? \d(?:[^.!?|\n]|\n(?!\n))*")
+# A sentence that names a day or a part may name what comes there.
+AHEAD = re.compile(r"(?:[^.!?|\n]|\n(?!\n))*\b(?:[Dd]ays?|[Pp]arts?) \d(?:[^.!?|\n]|\n(?!\n))*")
 PART = re.compile(r"^## \d+\. ", re.MULTILINE)
 LESSONS = glossary.lessons_of()
 DIVIDED = [lesson for lesson in LESSONS if any(day.sittings for day in DAYS if day.number == lesson.day)]

@@ -36,7 +36,14 @@ LOSSES = {
 
 GAPS = np.linspace(0, 12, 25)
 SLOPES = np.exp(-GAPS) / (1 + np.exp(-GAPS)) ** 2
+MAPS = {"layer A": np.full((3, 4), 0.25), "divided by √d_k": np.eye(3, 4)}
+BROKEN = {"nothing broken": np.linspace(-10, 10, 101), "1 added": np.linspace(90, 110, 101)}
+DIVIDED = [{"divisor": 2**power, "loss": loss} for power, loss in enumerate((6.5, 4.25, 3.75, 5.5))]
 DRAWINGS = {
+    "layers": lambda: figures.layers(MAPS),
+    "coins": lambda: figures.coins([1, 4, 16]),
+    "broken": lambda: figures.broken(BROKEN),
+    "divisors": lambda: figures.loss_by_divisor(DIVIDED, own=4),
     "estimates": lambda: figures.repeated_estimates(ESTIMATES, spread=8, truth=0),
     "spread": lambda: figures.spread_against_width(WIDTHS, RAW, UNIT),
     "runner-up": lambda: figures.runner_up(GAPS, SLOPES, marked=10),
@@ -55,6 +62,38 @@ def line(ax, label):
 def levels(ax):
     """Heights of the lines that run across the whole panel."""
     return [one.get_ydata()[0] for one in ax.lines if list(one.get_xdata()) == [0, 1]]
+
+
+def test_layers_have_one_scale_from_no_weight_to_all():
+    for ax, each in zip(DRAWINGS["layers"]().axes, MAPS.values(), strict=True):
+        (image,) = ax.images
+        np.testing.assert_allclose(image.get_array(), each)
+        assert image.get_clim() == (0, 1)
+
+
+def test_coins_are_counted_exactly_and_the_band_reaches_to_the_root():
+    for ax, d_k in zip(DRAWINGS["coins"]().axes, (1, 4, 16), strict=True):
+        band, *bars = ax.patches
+        assert band.get_x() == -math.sqrt(d_k) and band.get_width() == 2 * math.sqrt(d_k)
+        heights = [bar.get_height() for bar in bars]
+        places = np.array([bar.get_x() + bar.get_width() / 2 for bar in bars])
+        assert len(bars) == d_k + 1 and math.isclose(sum(heights), 1)
+        assert math.isclose((heights * places**2).sum(), d_k)  # the variance
+
+
+def test_each_broken_assumption_lies_over_the_outline_of_none():
+    nothing, added = DRAWINGS["broken"]().axes[:2]
+    assert [ax.texts[0].get_text() for ax in (nothing, added)] == ["mean 0\nstd 5.8", "mean 100\nstd 5.8"]
+    assert nothing.get_xlim() == added.get_xlim() and nothing.get_xlim()[1] > 110
+    outlines = [next(patch for patch in ax.patches if not patch.get_fill()) for ax in (nothing, added)]
+    np.testing.assert_allclose(outlines[0].get_xy(), outlines[1].get_xy())
+
+
+def test_the_models_own_divisor_has_the_colour_of_the_scale_and_others_have_not():
+    (ax,) = DRAWINGS["divisors"]().axes
+    colours = [to_hex(one.get_color()).upper() for one in ax.lines[1:]]
+    assert colours == [palette.WRONG, palette.WRONG, palette.WEIGHT, palette.OLIVE]
+    assert [text.get_text() for text in ax.texts] == ["6.50", "4.25", "3.75", "5.50"]
 
 
 def test_every_estimate_is_a_dot_and_the_band_is_1_96_standard_errors_wide():
@@ -96,6 +135,10 @@ def test_the_marked_gap_lies_on_the_slope_and_says_its_value():
 def test_every_arrow_of_the_gradient_runs_beside_one_of_the_forward_pass():
     (ax,) = DRAWINGS["paths"]().axes
     arrows = [text for text in ax.texts if text.get_text() == ""]
+    to_query, to_key, to_value, *arrows = arrows
+    places = {text.get_text(): text.get_position() for text in ax.texts}
+    for arrow in (to_query, to_key, to_value):  # from X, and no gradient goes back there
+        np.testing.assert_allclose(arrow.xyann, places["X"])
     forward = arrows[::2]
     back = arrows[1::2]
     assert len(forward) == len(back) == 8
@@ -149,6 +192,10 @@ def test_every_figure_brings_its_alt_text(name):
 
 
 def test_alt_texts_tell_what_is_drawn():
+    assert "divided by √d_k: the largest weight of a row is 1.00 on average" in label("layers")
+    assert "at d_k = 4 88% of the cases lie within 2 of 0" in label("coins")
+    assert "1 added: mean 100, standard deviation 5.8" in label("broken")
+    assert "6.50 at 1, 4.25 at 2, 3.75 at 4 and 5.50 at 8" in label("divisors")
     assert "scatter less the more samples there are, with a standard deviation of 1.31 for 25" in label("estimates")
     assert "climbs from 2.10 at 4 to 8.1 at 64" in label("spread")
     assert "4.5e-05 at 10" in label("runner-up")
@@ -172,7 +219,7 @@ def test_no_label_of_the_gradient_paths_lies_on_another_or_on_an_arrow():
     fig = DRAWINGS["paths"]()
     fig.canvas.draw()
     labels = [text for text in fig.axes[0].texts if text.get_text()]
-    assert len(labels) == 18
+    assert len(labels) == 19
     boxes = [text.get_window_extent() for text in labels]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     arrows = [text.arrow_patch for text in fig.axes[0].texts if not text.get_text()]

@@ -319,7 +319,7 @@ SOFTMAX_MISTAKES = (
         quietly(lambda x, axis: without_small(x, axis) / without_small(x, axis).sum(axis=axis, keepdims=True)),
         SMALL_ONES),
     Mistake("NaN made 0", quietly(nan_made_zero),
-        "Where exp overflows, or gives 0 / 0, NaN is turned into 0: no error shows, but the weights no longer sum to "
+        "Where exp overflows, or gives 0 / 0, NaN is turned into 0. No error shows, but the weights no longer sum to "
         "1. Subtract the largest entry along axis, and no NaN arises."),
     Mistake("normalised over everything", quietly(normalised_over_everything),
         "All weights of the array together sum to 1. Each row along axis should: exps.sum(axis=axis, keepdims=True)."),
@@ -428,7 +428,7 @@ LOGSUMEXP_MISTAKES = (
     Mistake("axis 1 for −1", lambda x, axis=-1: arrays.logsumexp(x, axis_one_for_the_last(x, axis)), ONE_FOR_THE_LAST),
     Mistake("small exponentials left out", quietly(logsumexp_without_small), SMALL_ONES),
     Mistake("summed over everything", lambda x, axis=-1: arrays.logsumexp(x.ravel()),
-        "The sum runs over the whole array and leaves one number. It should run along axis."),
+        "The sum runs over the whole array and leaves one number. Sum along axis."),
     Mistake("the largest entry", lambda x, axis=-1: x.max(axis=axis),
         "This is the largest entry. log-sum-exp is close to it when one entry stands out, and always a little above."),
     Mistake("logarithm of the mean", quietly(lambda x, axis: arrays.logsumexp(x, axis) - math.log(x.shape[axis])),
@@ -569,7 +569,7 @@ MOMENTS_MISTAKES = (
     Mistake("second moment of the whole", moments(variance=lambda d, r: d * (1 + r**2) + (d * r) ** 2),
         "This is E[(q·k)²]. The variance is that minus the square of the mean."),
     Mistake("variance smaller with correlation", moments(variance=lambda d, r: d * (1 - r**2)),
-        "1 − ρ² is what is left of the variance of k when q is known. The "
+        "1 − ρ² is the variance of k that remains when q is known. The "
         "variance of the product q_i k_i grows with ρ²."),
     Mistake("rho not squared", moments(variance=lambda d, r: d * (1 + r)),
         "The variance has 1 + ρ. From 1 + 2ρ² subtract the square of the mean: ρ stays squared."),
@@ -579,7 +579,7 @@ MOMENTS_MISTAKES = (
     Mistake("absolute mean", moments(mean=lambda d, r: d * abs(r)),
         "The mean has lost its sign: a negative correlation makes it negative."),
     Mistake("rho squared in the mean", moments(mean=lambda d, r: d * r**2),
-        "The mean has ρ². The mean of q_i k_i is ρ itself."),
+        "The mean has ρ². The mean of q_i k_i is ρ."),
     Mistake("std in place of variance", moments(variance=lambda d, r: math.sqrt(d * (1 + r**2))),
         "This is the standard deviation. Return the variance."),
     Mistake("exchanged", lambda d_k, rho: dot_moments(d_k, rho)[::-1],
@@ -682,10 +682,10 @@ def averaged_first(w):
 
 PEAKED_MISTAKES = (
     Mistake("scaled ignored, never scaled", peaked(scale=lambda s, d, scaled: s),
-        "Scaled or not, the answer is the same, that without the scale. Divide "
+        "Scaled or not, the answer is the one without the scale. Divide "
         "the scores by √d_k when scaled is True."),
     Mistake("scaled ignored, always scaled", peaked(scale=lambda s, d, scaled: s / math.sqrt(d)),
-        "Scaled or not, the answer is the same, that with the scale. Leave the scores alone when scaled is False."),
+        "Scaled or not, the answer is the one with the scale. Leave the scores alone when scaled is False."),
     Mistake("the flag turned around", peaked(scale=lambda s, d, scaled: s if scaled else s / math.sqrt(d)),
         "The scale is applied when scaled is False. Turn the condition around."),
     Mistake("scaling by d_k", peaked(scale=lambda s, d, scaled: s / d if scaled else s),
@@ -725,7 +725,7 @@ PEAKED_MISTAKES = (
         "NaNs give the weights. Subtract the largest score of each sample first, or use your softmax.", overflow=True),
     Mistake("scores drawn, not made", peaked(independent_scores),
         "Your figures are those of independent normal scores: the scores are drawn, or q has entries ±1 or always "
-        "the same length. At small d_k real scores are not normal, since the keys of a sample share one query. Draw "
+        "the same length. At small d_k real scores are not normal, because the keys of a sample share one query. Draw "
         "one query and n_keys keys for each sample, all entries standard normal, and multiply."),
     Mistake("a query for each key", peaked(query_for_each_key),
         "Each key has a query of its own. In a sample one query meets all n_keys "
@@ -794,22 +794,22 @@ BACKWARD_MISTAKES = (
         "softmax: p ∘ (g − p · g) for each row g of dA."),
     Mistake("p · g left out", backwards(jacobian=lambda a, da: a * da),
         "A row g of dA has become p ∘ g. The other half of the Jacobian is missing: a weight can only grow at the "
-        "others' cost, so p · g comes off g first."),
+        "others' cost, so subtract p · g from g first."),
     Mistake("the diagonal of the Jacobian alone", backwards(jacobian=lambda a, da: a * (1 - a) * da),
         "Only the diagonal of the Jacobian is used, p(1 − p). A score moves the "
         "other weights of its row too, by −p_i p_j."),
     Mistake("p · g added", backwards(jacobian=lambda a, da: a * (da + common_part(a, da))),
-        "p · g is added. It comes off: p ∘ (g − p · g)."),
+        "p · g is added. Subtract it: p ∘ (g − p · g)."),
     Mistake("without p in front", backwards(jacobian=lambda a, da: da - common_part(a, da)),
         "This is g − p · g. It is multiplied by p: a key with little weight gets little gradient."),
     Mistake("p · g without p in front", backwards(jacobian=lambda a, da: a * da - common_part(a, da)),
         "This is p ∘ g − p · g. Both halves are multiplied by p: p ∘ (g − p · g)."),
     Mistake("the mean of p ∘ g", backwards(jacobian=lambda a, da: a * (da - (a * da).mean(axis=-1, keepdims=True))),
-        "What comes off g is the mean of p ∘ g over the keys. It is the sum, p · g."),
+        "You subtract from g the mean of p ∘ g over the keys. Subtract the sum, p · g."),
     Mistake("the sum of g", backwards(jacobian=lambda a, da: a * (da - da.sum(axis=-1, keepdims=True))),
-        "What comes off g is the sum of g. Each number of it is weighted first: p · g."),
+        "You subtract from g its sum. Weight each number first: subtract p · g."),
     Mistake("the mean of g", backwards(jacobian=lambda a, da: a * (da - da.mean(axis=-1, keepdims=True))),
-        "What comes off g is its plain mean. It is the mean with the weights p: p · g."),
+        "You subtract from g its plain mean. Subtract the mean with the weights p: p · g."),
     Mistake("p · g down the columns", backwards(jacobian=lambda a, da: a * (da - (a * da).sum(axis=-2, keepdims=True))),
         "The products are added over the queries, axis −2. Each query has its own "
         "p · g: add along the keys, the last axis."),
@@ -838,7 +838,7 @@ BACKWARD_MISTAKES = (
     Mistake("dv first", backwards(result=lambda dq, dk, dv: (dv, dq, dk)),
         "dv comes first. Return (dq, dk, dv), in this order."),
     Mistake("do changed", changing_do,
-        "The numbers are right, but do itself was changed: *= and -= write into the caller's array. Make a new one."),
+        "The numbers are right, but `do` was changed: *= and -= write into the caller's array. Make a new one."),
 )  # fmt: skip
 
 
@@ -896,7 +896,7 @@ LAYER_MISTAKES = (
     Mistake("the last sequence only", to_weights(weight=lambda x, dy: each_apart(x, dy)[(-1,) * (x.ndim - 2)]),
         "Each dw comes from one sequence of the batch. Add up over all of them."),
     Mistake("the mean over the tokens", to_weights(weight=lambda x, dy: times(x, dy) / x.shape[-2]),
-        "Each dw is divided by the number of tokens. What the tokens ask for is added up: xᵀ dq, as it is."),
+        "Each dw is divided by the number of tokens. The contributions of the tokens add up: xᵀ dq, as it is."),
     Mistake("not multiplied by x", to_weights(weight=lambda x, dy: dy),
         "These are dq, dk and dv. One step is missing: q = x w_q, so dw_q = xᵀ dq."),
     Mistake("dx by way of q alone", to_weights(to_x=only_to_x(0)),
@@ -912,7 +912,7 @@ LAYER_MISTAKES = (
     Mistake("dx without the way through q", to_weights(to_x=only_to_x(1, 2)),
         "The three dw are right. dx lacks the way through q: dq w_qᵀ."),
     Mistake("the attention passed over", to_weights(values=lambda dv, do: do),
-        "dw_q and dw_k are right. For the values do is taken in place of dv, and dv = Aᵀ do."),
+        "dw_q and dw_k are right. For the values you use do in place of dv, and dv = Aᵀ do."),
     Mistake("no scale", to_weights(back=backwards(scale=unscaled, after=unscaled)),
         "The scale 1/√d_k is missing, before the softmax and on the way back."),
     Mistake("the softmax passed over", to_weights(back=backwards(jacobian=lambda a, da: da)),
@@ -982,15 +982,15 @@ def half_in_place(q, k, v):
 UPCAST = "Turn q and k into float32 before they are multiplied: q.astype(np.float32)."
 HALF_MISTAKES = (
     Mistake("everything in float16", typed(scores=HALF, exps=HALF),
-        "Everything is computed in float16. Products past 65 504 are infinite, and scores near 2000 lose what is "
-        f"behind the point. {UPCAST}"),
+        "Everything is computed in float16. Products past 65 504 are infinite, and scores near 2000 lose their "
+        f"fractions. {UPCAST}"),
     Mistake("scaled first, everything in float16", typed(scores=HALF, exps=HALF, first=True),
         "q is scaled first, which takes large scores back into float16. But there its numbers lie 1 apart at 2000 and "
         f"16 apart at 16 384, so the gaps are lost. {UPCAST}"),
     Mistake("float32 after the scores", typed(scores=HALF),
-        f"The softmax is in float32, but the scores have been in float16 before it, and it is too late then. {UPCAST}"),
+        f"The softmax is in float32, but the scores were in float16 before it, which is too late. {UPCAST}"),
     Mistake("scaled first, float32 after the scores", typed(scores=HALF, first=True),
-        "The softmax is in float32, but the scores have been in float16 before it, where numbers lie 1 apart at 2000 "
+        "The softmax is in float32, but the scores were in float16 before it, where numbers lie 1 apart at 2000 "
         f"and 16 apart at 16 384. {UPCAST}"),
     Mistake("everything in float16, without a shift", typed(scores=HALF, exps=HALF, shift=False),
         "exp overflows above 11.09 in float16. Subtract the largest score of each row first, and compute the scores "
@@ -1050,19 +1050,19 @@ def reference_scale(q):
 EXERCISES = {
     "variance_by_hand": Exercise(2, BY_HAND, OF_HAND, rtol=0.0, atol=1e-3),
     "dot_product_stats": Exercise(3, {"dot_product_stats": sampled()}, STATS_MISTAKES),
-    "stable_softmax": Exercise(3, {"softmax": shifted_softmax()}, SOFTMAX_MISTAKES),
-    "logsumexp": Exercise(2, {"logsumexp": shifted_logsumexp()}, LOGSUMEXP_MISTAKES, ("stable_softmax",), rtol=2e-7),
-    "softmax_jacobian": Exercise(3, {"softmax_jacobian": jacobian}, JACOBIAN_MISTAKES),
     "correlated": Exercise(3, {"dot_moments": dot_moments}, MOMENTS_MISTAKES),
     "attention_scale": Exercise(1, {"attention_scale": reference_scale}, SCALE_MISTAKES),
-    "saturation": Exercise(3, {"saturation": peaked()}, PEAKED_MISTAKES, ("stable_softmax",)),
+    "saturation": Exercise(3, {"saturation": peaked()}, PEAKED_MISTAKES),
+    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
+    "stable_softmax": Exercise(3, {"softmax": shifted_softmax()}, SOFTMAX_MISTAKES),
+    "logsumexp": Exercise(2, {"logsumexp": shifted_logsumexp()}, LOGSUMEXP_MISTAKES, ("stable_softmax",), rtol=2e-7),
+    "half_attention": Exercise(
+        2, {"half_attention": half_attention}, HALF_MISTAKES, ("stable_softmax",), rtol=1e-3, atol=1e-3
+    ),
+    "softmax_jacobian": Exercise(3, {"softmax_jacobian": jacobian}, JACOBIAN_MISTAKES),
     "attention_backward": Exercise(4, {"attention_backward": backwards()}, BACKWARD_MISTAKES, ("stable_softmax",)),
     "layer_backward": Exercise(
         4, {"layer_backward": to_weights()}, LAYER_MISTAKES, ("attention_backward", "stable_softmax")
     ),
-    "half_attention": Exercise(
-        2, {"half_attention": half_attention}, HALF_MISTAKES, ("stable_softmax",), rtol=1e-3, atol=1e-3
-    ),
-    "find_the_bug": Exercise(2, {"broken_attention": arrays.attention}, FIND_THE_BUG_MISTAKES),
     "tells_right": duel(),
 }

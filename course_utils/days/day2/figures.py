@@ -12,12 +12,107 @@ from course_utils.views.drawing import listed, name_lines, typeset
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from matplotlib.figure import Figure
 
-RAW = palette.WRONG
-SCALED = palette.WEIGHT
-THIRD = palette.INK
+RAW = palette.WRONG  # scores without a scale
+SCALED = palette.WEIGHT  # scores divided by √d_k
+BY_WIDTH = palette.OLIVE  # scores divided by d_k
 COLOURS = {"raw": RAW, "scaled": SCALED}
+
+
+def layers(weights: Mapping[str, Any]) -> Figure:
+    """Draw the weights of some layers beside each other, as maps without numbers.
+
+    weights: {title: (n, m)}, the same sizes in each.
+    """
+    side = min(230, 600 // len(weights))  # of a map, in pixels
+    width, height = 720, side + 60
+    fig = new_figure(width, height)
+    sentences = []
+    for place, (title, each) in enumerate(weights.items()):
+        each = np.asarray(each, float)
+        ax = fig.add_axes((
+            (60 + place * (side + 36)) / width, 30 / height, side / width, side / height))  # fmt: skip
+        ax.imshow(each, cmap=palette.colormap(), vmin=0, vmax=1)
+        ax.set(xticks=[], yticks=[], xlabel="keys", ylabel="queries" if place == 0 else "")
+        ax.spines[:].set_visible(True)
+        ax.spines[:].set_color(palette.INK)
+        ax.set_title(typeset(title), weight="bold", pad=6)
+        largest = each.max(axis=1)
+        sentences.append(
+            f"{title}: the largest weight of a row is {largest.mean():.2f} on average, from {largest.min():.2f} to "
+            f"{largest.max():.2f}"
+        )
+    shape = np.shape(next(iter(weights.values())))
+    return described(
+        fig,
+        f"Weights of {shape[0]} queries, one a row, over {shape[1]} keys. {'; '.join(sentences)}.",
+        "Rows are queries and columns are keys. The darker a square, the more weight the query gives to that key.",
+    )
+
+
+def coins(d_ks: Sequence[int]) -> Figure:
+    """Draw how often the dot product of two vectors of coins, ±1 each, takes each of its values, for some d_k.
+
+    A band marks what lies within √d_k of 0.
+    """
+    fig = new_figure(720, 230)
+    sentences = []
+    for ax, d_k in zip(fig.subplots(1, len(d_ks)), d_ks, strict=True):
+        plus = np.arange(d_k + 1)  # how many of the products are +1
+        products = 2 * plus - d_k
+        shares = np.array([math.comb(d_k, int(count)) for count in plus]) / 2.0**d_k
+        root = math.sqrt(d_k)
+        ax.axvspan(-root, root, color=palette.INK, alpha=0.16, linewidth=0)
+        ax.bar(products, shares, width=min(1.2, 0.05 * COIN_REACH), color=RAW)
+        ax.set(xlim=(-COIN_REACH, COIN_REACH), yticks=[], xticks=[-16, -8, 0, 8, 16])
+        ax.spines["left"].set_visible(False)
+        ax.set_title(f"$d_k = {d_k}$")
+        ax.set_xlabel("$q \\cdot k$")
+        within = shares[np.abs(products) <= root].sum()
+        sentences.append(f"at d_k = {d_k} {within:.0%} of the cases lie within {root:.2g} of 0")
+    fig.subplots_adjust(left=0.01, right=0.99, top=0.88, bottom=0.22, wspace=0.08)
+    return described(
+        fig,
+        f"How often the dot product of two vectors of coins takes each value, a panel for each d_k; the dot products "
+        f"spread as d_k grows. With a band from −√d_k to √d_k: {listed(sentences)}.",
+        "Four times the length, twice the spread. The grey band reaches from −√d_k to √d_k.",
+    )
+
+
+COIN_REACH = 21
+
+
+def broken(products: Mapping[str, Any]) -> Figure:
+    """Draw dot products under some conditions as histograms, each over the outline of the first of them.
+
+    products: {condition: many numbers}.
+    """
+    numbers = {name: np.asarray(each, float) for name, each in products.items()}
+    fig = new_figure(720, 330)
+    axes = np.ravel(fig.subplots(math.ceil(len(numbers) / 3), 3))
+    reach = max(abs(each.mean()) + 3.2 * each.std() for each in numbers.values())
+    edges = np.arange(-4 * math.ceil(reach / 4) - 1, reach + 4, 4)  # two even numbers a bin, since coins give no others
+    sentences = []
+    for ax, (name, each) in zip(axes, numbers.items(), strict=False):
+        mean = round(each.mean()) + 0  # no −0
+        ax.hist(each, edges, density=True, color=RAW)
+        ax.hist(next(iter(numbers.values())), edges, density=True, histtype="step", color=palette.INK, linewidth=1.2)
+        ax.set_title(typeset(name))
+        ax.text(0.01, 0.97, f"mean {mean}\nstd {each.std():.1f}", va="top", transform=ax.transAxes)
+        ax.set(yticks=[], xlim=(-reach, reach))
+        ax.spines["left"].set_visible(False)
+        sentences.append(f"{name}: mean {mean}, standard deviation {each.std():.1f}")
+    for ax in axes[len(numbers) :]:
+        ax.axis("off")
+    fig.subplots_adjust(left=0.01, right=0.99, top=0.92, bottom=0.08, wspace=0.06, hspace=0.55)
+    return described(
+        fig,
+        f"Histograms of the dot products, a panel for each condition. {'; '.join(sentences)}.",
+        "The outline in each panel is the first one, with nothing broken. What moves it, and what makes it wider?",
+    )
 
 
 def repeated_estimates(estimates: Any, spread: Any, truth: float) -> Figure:
@@ -100,7 +195,7 @@ def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     ax = fig.subplots()
     ax.semilogy(gaps, np.exp(-gaps), color=palette.INK, linestyle="--", linewidth=1.3, label="$e^{-Δ}$")
     ax.annotate("$e^{-Δ}$", (gaps[0], 1), (16, -4), textcoords="offset points")
-    ax.semilogy(gaps, slopes, color=palette.WEIGHT, linewidth=2)
+    ax.semilogy(gaps, slopes, color=palette.TEAL, linewidth=2)
     ax.annotate("slope $p(1-p)$", (gaps[0], slopes[0]), (0, -34), textcoords="offset points")
     value = float(np.interp(marked, gaps, slopes))
     ax.scatter([marked], [value], s=45, color=palette.INK, zorder=3)
@@ -129,7 +224,7 @@ def gradient_paths() -> Figure:
     fig = new_figure(720, 300)
     ax = fig.subplots()
     places = {
-        "$W_Q$": (-2.3, 1.5), "$W_K$": (-2.3, 0.5), "$W_V$": (-2.3, -0.5),
+        "X": (-3.9, 0.5), "$W_Q$": (-2.3, 1.5), "$W_K$": (-2.3, 0.5), "$W_V$": (-2.3, -0.5),
         "Q": (0, 1.5), "K": (0, 0.5), "V": (0, -0.5), "S": (2.1, 1), "A": (4.4, 1), "O": (6.6, 0.35),
     }  # fmt: skip
     for name, place in places.items():
@@ -145,6 +240,9 @@ def gradient_paths() -> Figure:
         ("K", "$W_K$", palette.KEY),
         ("V", "$W_V$", palette.VALUE),
     )
+    for matrix in ("$W_Q$", "$W_K$", "$W_V$"):
+        arrow = {"arrowstyle": "-|>", "color": palette.INK, "linewidth": 1, "shrinkA": 15, "shrinkB": 19}
+        ax.annotate("", places[matrix], places["X"], arrowprops=arrow)
     for start, end, colour in paths:
         _both_ways(ax, places[end], places[start], colour)
     notes = (
@@ -160,14 +258,14 @@ def gradient_paths() -> Figure:
     )
     for x, y, text, va, ha in notes:
         ax.text(x, y, text, ha=ha, va=va)
-    ax.set(xlim=(-2.9, 7.2), ylim=(-0.95, 2.05))
+    ax.set(xlim=(-4.3, 7.2), ylim=(-0.95, 2.05))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
     alt = (
-        "W_Q, W_K and W_V lead to Q, K and V; Q and K to the scores S, these through scale and softmax to the weights "
-        "A, and A and V to the output O. Arrows back: path 1 from O to V, path 2 from O to A, path 3 from A through "
-        "softmax and scale to S and on to Q and K. From Q, K and V a last step leads back to the three matrices, by X "
-        "transposed."
+        "X leads by W_Q, W_K and W_V to Q, K and V; Q and K lead to the scores S, these through scale and softmax to "
+        "the weights A, and A and V to the output O. Arrows back: path 1 from O to V, path 2 from O to A, path 3 from "
+        "A through softmax and scale to S and on to Q and K. From Q, K and V a last step leads back to the three "
+        "matrices, by X transposed."
     )
     return described(
         fig,
@@ -177,22 +275,22 @@ def gradient_paths() -> Figure:
     )
 
 
-def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
-    """Draw the model of part 9, with the shapes of one dictionary: embeddings, one head of attention, an answer."""
+def look_up_model(d_model: int, d_k: int, pairs: int, meanings: int) -> Figure:
+    """Draw the small model that is trained, with the shapes of one dictionary: embeddings, a head, an answer."""
     fig = new_figure(720, 300)
     ax = fig.subplots()
     ax.set(xlim=(-0.6, 8.9), ylim=(-0.9, 2.0))
     ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
     boxes = {  # its middle
-        f"$x$: the key asked for,\nembedded (1, {d_model})": (0.4, 1.6, palette.INK),
-        f"$x$: {pairs} pairs, embedded\nkey + value ({pairs}, {d_model})": (0.4, 0.05, palette.INK),
+        f"$x$: the word asked for,\nembedded (1, {d_model})": (0.4, 1.6, palette.INK),
+        f"$x$: {pairs} pairs, embedded\nword + meaning ({pairs}, {d_model})": (0.4, 0.05, palette.INK),
         f"$q = x W_Q$\n(1, {d_k})": (2.6, 1.6, palette.QUERY),
         f"$k = x W_K$\n({pairs}, {d_k})": (2.6, 0.6, palette.KEY),
         f"$v = x W_V$\n({pairs}, {d_model})": (2.6, -0.5, palette.VALUE),
         f"scores times the scale,\nsoftmax (1, {pairs})": (4.7, 1.1, palette.WEIGHT),
         f"output\n(1, {d_model})": (6.45, 0.3, palette.OUTPUT),
-        f"a number for each\nvalue (1, {values})": (8.05, 0.3, palette.INK),
+        f"logits of the\nmeanings (1, {meanings})": (8.05, 0.3, palette.INK),
     }
     placed: list[Any] = []
     for name, (x, y, colour) in boxes.items():
@@ -207,11 +305,11 @@ def look_up_model(d_model: int, d_k: int, pairs: int, values: int) -> Figure:
         ends = (left, placed[end].get_position()[1]), (right, placed[start].get_position()[1])
         ax.annotate("", *ends, arrowprops=arrow | {"shrinkA": 1, "shrinkB": 1})
     alt = (
-        f"The key asked for is embedded in {d_model} numbers and makes a query of {d_k}. Each of {pairs} pairs is the "
-        f"sum of its key's and its value's embedding, {d_model} numbers, and makes a key of {d_k} and a value of "
+        f"The word asked for is embedded in {d_model} numbers and makes a query of {d_k}. Each of {pairs} pairs is the "
+        f"sum of its word's and its meaning's embedding, {d_model} numbers, and makes a key of {d_k} and a value of "
         f"{d_model}. "
         f"Scores times the scale go through the softmax to {pairs} weights, these mix the values into an output of "
-        f"{d_model} numbers, and that gives a score for each of {values} values."
+        f"{d_model} numbers, and that gives a logit for each of {meanings} meanings."
     )
     return described(
         fig,
@@ -264,7 +362,7 @@ def loss_curves(curves: Any, chance: float) -> Figure:
     """
     fig = new_figure(720, 310)
     axes = np.atleast_1d(fig.subplots(1, len(curves), sharey=True))
-    styles = zip((RAW, SCALED, THIRD), ("-", "--", "-."), strict=True)
+    styles = zip((RAW, SCALED, BY_WIDTH), ("-", "--", "-."), strict=True)
     looks = [{"color": colour, "linestyle": line, "linewidth": 1.8} for colour, line in styles]
     for ax, (rate, (steps, losses)) in zip(axes, curves.items(), strict=True):
         ax.axhline(chance, color=palette.INK, linewidth=1, linestyle=":", label="guessing")
@@ -292,6 +390,36 @@ def loss_curves(curves: Any, chance: float) -> Figure:
         firsts.setdefault(first, []).append(f"{rate:g}")
     won = [f"with {name} at {'every rate' if len(firsts) == 1 else listed(at)}" for name, at in firsts.items()]
     return described(fig, alt, f"The first median below half of the loss of guessing is that {listed(won)}.")
+
+
+def loss_by_divisor(models: Sequence[Mapping[str, Any]], own: float) -> Figure:
+    """Draw the loss of a model against the number by which its scores are divided; `own` is the model's number.
+
+    models: {"divisor", "loss"} of each.
+    """
+    fig = new_figure(560, 290)
+    ax = fig.subplots()
+    divisors = [each["divisor"] for each in models]
+    losses = [each["loss"] for each in models]
+    ax.plot(divisors, losses, color=palette.INK, linewidth=1.2)
+    for divisor, loss in zip(divisors, losses, strict=True):
+        colour = SCALED if divisor == own else RAW if divisor < own else BY_WIDTH
+        marker = "o" if divisor == own else "v" if divisor < own else "^"
+        ax.plot(divisor, loss, color=colour, marker=marker, markersize=8)
+        aside = 0 if divisor == own else 8 if divisor < own else -12
+        ax.annotate(f"{loss:.2f}", (divisor, loss), (aside, 9), textcoords="offset points", ha="center")
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(divisors, [f"{divisor}" for divisor in divisors])
+    ax.minorticks_off()
+    ax.set(xlabel="what the scores are divided by", ylabel="loss, nats per token", ylim=(0, 1.18 * max(losses)))
+    fig.subplots_adjust(left=0.11, right=0.97, top=0.96, bottom=0.2)
+    told = listed(f"{loss:.2f} at {divisor}" for divisor, loss in zip(divisors, losses, strict=True))
+    best = divisors[losses.index(min(losses))]
+    return described(
+        fig,
+        f"Loss against what the scores are divided by, on a logarithmic axis: {told}.",
+        f"The loss is lowest at {best} and rises on both sides: too little picks one key, too much takes the mean.",
+    )
 
 
 # --- below: what the drawings share ---------------------------------------------------------------------------------

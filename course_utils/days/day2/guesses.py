@@ -7,17 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from course_utils.attention import scaling
-from course_utils.models import scale_experiment
+from course_utils.models import facts_record, scale_experiment
 from course_utils.views import Guess, SaturationExplorer
 
 
 def largest_weight() -> Guess:
     return Guess.curve(
         2, "largest weight",
-        "How does the largest of eight weights grow with d_k, without the scale?",
+        "Eight keys, no scale: how large is the largest weight, on average, for each d_k?",
         [4, 16, 64, 512], truth=lambda d_k: SaturationExplorer(int(d_k), n_keys=8).means["no scale"].largest,
         low=0, high=1, x_label="d_k", y_label="largest weight, mean", x_scale="log",
-        why="The mean over a million queries with eight keys each. Raw scores.",
+        why="The mean over a million queries, each with eight keys of its own.",
     )  # fmt: skip
 
 
@@ -34,17 +34,32 @@ def what_the_spread_forgives() -> Guess:
         2, "what the spread forgives",
         "Entries have mean 0 and variance 1, d_k is 2. Which change leaves Var(q·k) at 2?",
         choices=spread, truth=min(spread, key=lambda change: abs(spread[change] - 2)),
-        why="Counted over all cases, as in the proof. The cells of this part say which line falls.",
+        why="Counted over all cases. The rest of this part says which line of the proof fails for the others.",
     )  # fmt: skip
 
 
-def scatter_of_the_mean(scatter: Mapping[int, float]) -> Guess:
+def four_times_as_long() -> Guess:
+    def spread(d_k: int) -> float:
+        vectors = np.array(list(itertools.product([1, -1], repeat=d_k)))  # every vector of coins
+        return float((vectors @ vectors.T).std())
+
+    factors = {"not at all": 1.0, "by √2": math.sqrt(2), "twofold": 2.0, "fourfold": 4.0}
+    growth = spread(8) / spread(2)
+    return Guess.choice(
+        2, "four times as long",
+        "Vectors become four times as long. By how much does the spread of their dot products grow?",
+        choices=factors, truth=min(factors, key=lambda choice: abs(factors[choice] - growth)),
+        why="Counted over all vectors of coins, of 2 and of 8 entries.",
+    )  # fmt: skip
+
+
+def rows_that_break(shares: Mapping[int, float]) -> Guess:
+    d_k = max(shares)
     return Guess.number(
-        2, "scatter of the mean",
-        f"With 25 samples the estimates scatter by {scatter[25]:.1f} (their standard deviation). "
-        "By how much do they scatter with 1600 samples?",
-        truth=scatter[1600], low=0.01, high=2, scale="log",
-        why="64 times as many samples, and √64 is 8.",
+        2, "rows that break",
+        f"Eight keys, d_k = {d_k}, no scale, float16 and no shift: in how many of 100 rows is a weight NaN?",
+        truth=100 * shares[d_k], low=0, high=100,
+        why="One score above 11.09 is enough.",
     )  # fmt: skip
 
 
@@ -53,7 +68,7 @@ def slope_of_the_runner_up() -> Guess:
         2, "slope of the runner-up",
         "The wrong key is ahead by 10. How many times smaller than 1/4 is the slope of the right key's weight?",
         truth=0.25 / scaling.runner_up_gradient(10), low=1, high=1e6, scale="log",
-        why="So many times less of the gradient reaches the score.",
+        why="The gradient that reaches this score is smaller by the same factor.",
     )  # fmt: skip
 
 
@@ -65,4 +80,14 @@ def which_scale_learns_first() -> Guess:
         "Which scale reaches a loss of 0.1 after the fewest steps, in the median of five starts?",
         choices=steps, truth=min(steps, key=lambda scale: steps[scale]),
         why="At a learning rate of 0.001. The table below has three more rates.",
+    )  # fmt: skip
+
+
+def loss_of_a_real_model_without_its_scale() -> Guess:
+    by_divisor = {model["divisor"]: model["loss"] for model in facts_record.fact("divisors")["models"]}
+    return Guess.number(
+        2, "loss of a real model without its scale",
+        f"With its scale the loss is {by_divisor[8]:.2f} nats per token. What is it when no score is divided by 8?",
+        truth=by_divisor[1], low=0, high=12, unit="nats",
+        why="Only the scale is gone; every weight of the model is as it was trained.",
     )  # fmt: skip

@@ -107,8 +107,8 @@ def dot_product_stats(rng: np.random.Generator) -> list[Rung]:
             "the mean of all products, products.mean(), with its sign.",
             means_lie_around_zero),
         Rung("one sample", run(1, 1),
-            "With one sample and d_k = 1 the mean is the product of two numbers. Over 500 calls it strays otherwise. "
-            "Draw the queries and the keys with the rng that is passed in.",
+            "With one sample and d_k = 1 the mean is the product of two numbers. Over 500 calls it strays by another "
+            "amount. Draw the queries and the keys with the rng that is passed in.",
             single_products_stray_by_one),
     ]  # fmt: skip
 
@@ -178,7 +178,7 @@ def stable_softmax(rng: np.random.Generator) -> list[Rung]:
             (np.array([[-np.inf, -10_000.0, -10_001.0], [-10_002.5, -np.inf, -10_000.0]]),),
             "−∞ is smaller than any entry: put no finite number in its place. exp(−∞) is 0."),
         Rung("−∞ beside entries of −10¹²", (far_below,),
-            "−∞ is smaller than any entry, also than −10¹²: put no finite number in its place. exp(−∞) is 0."),
+            "−∞ is smaller than any entry, even than −10¹²: put no finite number in its place. exp(−∞) is 0."),
         Rung("half precision", (ordinary_in_half(),), HALF_OVERFLOWS, tolerance=HALF),
         Rung("half precision, entries of 60 000", (large_in_half(),), HALF_ENDS, tolerance=HALF),
     ]  # fmt: skip
@@ -270,7 +270,7 @@ def logsumexp(rng: np.random.Generator) -> list[Rung]:
             (np.array([[-np.inf, -10_000.0, -10_001.0], [-10_002.5, -np.inf, -10_000.0]]),),
             "−∞ is smaller than any entry: put no finite number in its place. exp(−∞) is 0."),
         Rung("−∞ beside entries of −10¹²", (far_below,),
-            "−∞ is smaller than any entry, also than −10¹²: put no finite number in its place. exp(−∞) is 0."),
+            "−∞ is smaller than any entry, even than −10¹²: put no finite number in its place. exp(−∞) is 0."),
         Rung("half precision", (ordinary_in_half(),), HALF_OVERFLOWS, tolerance=HALF),
         Rung("half precision, entries of 60 000", (large_in_half(),), HALF_ENDS, tolerance=HALF),
     ]  # fmt: skip
@@ -383,14 +383,14 @@ def saturation(rng: np.random.Generator) -> list[Rung]:
             "n_keys may be any number. All entries of queries and keys are standard normal."),
         case("eight keys, d_k = 2, no scale", 2, 8, False, 250, 0.193,
             "The entries of q or of k are not standard normal, or the scores are no dot products. At small d_k it "
-            "shows, since the keys of a sample share one query. Draw one query and n_keys keys for each sample."),
+            "shows, because the keys of a sample share one query. Draw one query and n_keys keys for each sample."),
         case("twelve keys, d_k = 1", 1, 12, True, 250, 0.161,
             "The entries of q or of k are not standard normal, or the scores are no dot products. At d_k = 1 scores "
             "are products of a shared query and a key. Draw one query and n_keys keys for each sample."),
         once("eight keys, d_k = 400, no scale", 400, 8, False, 60, 0.113,
             "Scores spread by 20 here: almost all weight is on one key."),
         Rung("two samples", run(16, 5, True, 2),
-            "Over 1000 calls with two samples the answers spread otherwise than they should. Do you draw as many "
+            "Over 1000 calls with two samples the answers spread too far or too little. Do you draw as many "
             "samples as asked? The query of a sample meets the keys of that sample only.",
             spread_is_that_of_two_samples),
         Rung("one sample", run(3, 2, False, 1),
@@ -399,7 +399,7 @@ def saturation(rng: np.random.Generator) -> list[Rung]:
             single_samples_average_out),
         Rung("scores in the millions", run(64, 8, False, 40),
             "Here rng draws entries a thousand times larger, and e^s is ∞ or 0. Subtract the largest score of each "
-            "sample first, or use your softmax of exercise 3. Clipped scores and filled-in NaNs do not help.",
+            "sample first. Clipped scores and filled-in NaNs do not help.",
             loud_entries_are_no_trouble),
     ]  # fmt: skip
 
@@ -441,7 +441,7 @@ def attention_backward(rng: np.random.Generator) -> list[Rung]:
             "With equal sizes a wrong axis raises nothing. Count axes from the end."),
         Rung("batch and heads", of(3, 4, 5, 2, (2, 3)), "Any number of leading dimensions: count axes from the end."),
         Rung("large scores", of(4, 6, 3, 2, size=40.0),
-            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest of each row."),
+            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 7 subtracts the largest of each row."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2),
             "The numbers are right, but an array that was passed in is changed. "
             "Make new ones: a * b in place of a *= b.",
@@ -462,7 +462,8 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("two tokens, three numbers each", of(2, 3, 2, 4),
             "q = x w_q, so dw_q = xᵀ dq, and the same for k and v. dx has a term from each of the three."),
         Rung("w_q is 0", (x, np.zeros_like(w_q), w_k, w_v, do),
-            "All scores are 0 and the weights equal. Now q is 0, so dk and dw_k are 0. dw_q is not, for dq is not."),
+            "All scores are 0 and the weights equal. Now q is 0, so dk and dw_k are 0. dw_q is not, because dq "
+            "is not."),
         Rung("w_v is 0", (x, w_q, w_k, np.zeros_like(w_v), do),
             "All values are 0, so the weights do not matter: dq and dk are 0, and with them dw_q, dw_k and dx."),
         Rung("4 tokens, d = 3, d_k = 5, d_v = 2", of(4, 3, 5, 2),
@@ -475,15 +476,15 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
             "The scale 1/√d_k acts on the scores, and on what comes back through them."),
         Rung("a gradient of zeros", (x, w_q, w_k, w_v, np.zeros_like(do)), "Where do is 0 all gradients are 0."),
         Rung("a batch of 2", of(3, 4, 5, 2, (2,)),
-            "The same w_q serves both sequences, so what they ask of it is added up: dw_q is (d, d_k), without a "
-            "batch. dx keeps the batch, for each sequence has its own x."),
+            "The same w_q serves both sequences, so their contributions add up: dw_q is (d, d_k), without a "
+            "batch. dx keeps the batch, because each sequence has its own x."),
         Rung("a batch of 3 with 3 tokens each", of(3, 3, 3, 3, (3,)),
             "With equal sizes a wrong axis raises nothing. Add up over the batch, and keep the numbers of x apart."),
         Rung("a batch of one", of(3, 2, 4, 3, (1,)), "dw_q is (d, d_k) with a batch of one as well."),
         Rung("two axes in front", of(2, 3, 4, 2, (2, 3)),
             "Any number of leading dimensions: x.reshape(-1, d) puts all tokens under each other."),
         Rung("large scores", of(4, 3, 3, 2, size=30.0),
-            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest of each row."),
+            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 7 subtracts the largest of each row."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2),
             "The numbers are right, but an array that was passed in is changed. "
             "Make new ones: a + b in place of a += b on what was passed in.",
@@ -495,7 +496,7 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
             shape_hint="A gradient has the shape of its array, also with axes of length 1."),
         Rung("large gradients", (*of(3, 2, 3, 2)[:4], 100 * draw(rng, 3, 2)), "do may be of any size: cut nothing."),
         Rung("large scores, all rows alike", (x + 0.0, 30 * np.abs(w_q), 30 * np.abs(w_k), w_v, do),
-            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 3 subtracts the largest of each row."),
+            "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 7 subtracts the largest of each row."),
         Rung("scores that float32 cannot tell apart",
             (np.array([[1000.0, 0.0], [1000.0 + 2**-15, 1.0]]), *[np.eye(2, 1)] * 2, np.eye(2)[:, 1:], np.eye(2, 1)),
             "All arrays are float64, and scores may be large: keep float64 on the way, too."),
@@ -539,21 +540,21 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
             "float16 keeps eleven binary digits: from 1024 to 2048 its numbers are 1 apart, so scores lose their "
             "quarters there. Turn q and k into float32 before they are multiplied."),
         Rung("scores near 2000 at d_k = 3", halves([[31.0] * 3], [[37.0] * 3, [37.0, 37.0, 37.03125]], [[2.0], [-2.0]]),
-            "1/√3 is no number of float16, and neither is k/√3: scaling there loses the difference of the two scores. "
+            "float16 holds neither 1/√3 nor k/√3 exactly, so scaling there loses the difference of the two scores. "
             "Turn q and k into float32 first."),
         Rung("scores past 65 504", halves(far, keys, draw(rng, 4, 3)),
-            "The sum over d_k is past the end of float16 before the scale is there, and to scale q first leaves "
-            "scores of 16 384, where numbers of float16 are 16 apart. Turn q and k into float32 before the product."),
+            "The sum over d_k overflows float16 before it is scaled, and scaling q first leaves scores of 16 384, "
+            "where numbers of float16 are 16 apart. Turn q and k into float32 before the product."),
         Rung("values of 30 000", halves([[0.0, 0.0]], np.zeros((3, 2)), [[30_000.0], [29_984.0], [20_000.0]]),
             "The output fits into float16, but a sum of exponentials times values does not. Divide by the sum "
             "first, or add up in float32."),
         Rung("values that nearly cancel", halves([[1.0, 0.0]], [[0.1, 0.0], [0.05, 0.0]], [[3000.0], [-2900.0]]),
-            "Weights in float16 have three digits, and here the output has lost two of them. Blend with weights in "
+            "Weights in float16 have three digits, and here the output loses two of them. Blend with weights in "
             "float32, and round at the end."),
         Rung("5 000 keys, none ahead", halves([[0.5, -0.5]], np.full((5_000, 2), 2.0), 1 + draw(rng, 5_000, 1) / 4),
             "2048 + 1 is 2048 in float16: a sum of many small terms stands still there. Add up in float32."),
         Rung("70 000 keys, none ahead", halves([[1.0]], np.zeros((many, 1)), 1 + draw(rng, many, 1) / 4),
-            "The sum of 70 000 exponentials of 0 is past the end of float16. Add up in float32."),
+            "The sum of 70 000 exponentials of 0 overflows float16. Add up in float32."),
         Rung("5 000 keys far behind one", halves([[1.0, 0.0]], np.eye(5_001, 2) * 20, behind),
             "Each of the many has a weight of less than a millionth, where float16 has hardly any numbers, and none of "
             "the gap of 14.14 either. Keep gaps and weights in float32."),
@@ -570,7 +571,7 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("values of 60 000", halves([[1.0]], [[1.0], [0.5]], [[60_000.0], [59_968.0]]),
             "The output fits into float16, which ends at 65 504."),
         Rung("3 000 keys, the leader last", halves([[1.0]], 8.0 * (np.arange(3_000)[:, None] >= 2_999), late) ,
-            "Who works block by block takes the largest score so far, and scales what was added up when it grows."),
+            "If you work block by block, keep the largest score so far, and rescale your sums when it grows."),
         Rung("3 000 keys, the leader first", halves([[10.0]], 10 * (np.arange(3_000)[:, None] == 0), late[::-1]),
             "Later blocks lie far below the largest score so far: their exponentials are nearly 0."),
     ]  # fmt: skip
@@ -626,13 +627,6 @@ LADDERS = {
         advice="Go through it again: one term first, then 64 of them, then the scale.",
     ),
     "dot_product_stats": Ladder(("dot_product_stats",), ("mean", "std", "standard_error"), dot_product_stats),
-    "stable_softmax": Ladder(
-        ("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX, small=(Small(("…",)),)
-    ),
-    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp, forbidden=LIBRARY_LOGSUMEXP, small=(Small(("…",)),)),
-    "softmax_jacobian": Ladder(
-        ("softmax_jacobian",), ("jacobian",), softmax_jacobian, small=(Small((shares("… m"),)),)
-    ),
     "correlated": Ladder(
         ("dot_moments",), ("mean", "variance"), correlated, small=(Small((whole(), one_of(0.5, 1, -1, 0))),)
     ),
@@ -640,6 +634,27 @@ LADDERS = {
         ("attention_scale",), ("scale",), attention_scale, tensors=True, small=(Small(("B h n d",)),)
     ),
     "saturation": Ladder(("saturation",), ("largest",), saturation),
+    "find_the_bug": Ladder(
+        ("broken_attention",),
+        ("output", "weights"),
+        find_the_bug,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("… n d", "… m d", "… m e")),),
+    ),
+    "stable_softmax": Ladder(
+        ("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX, small=(Small(("…",)),)
+    ),
+    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp, forbidden=LIBRARY_LOGSUMEXP, small=(Small(("…",)),)),
+    "half_attention": Ladder(
+        ("half_attention",),
+        ("output",),
+        half_attention,
+        forbidden=WHOLE_ATTENTION,
+        small=(Small(("… n d", "… m d", "… m e"), fits=float32_is_enough),),
+    ),
+    "softmax_jacobian": Ladder(
+        ("softmax_jacobian",), ("jacobian",), softmax_jacobian, small=(Small((shares("… m"),)),)
+    ),
     "attention_backward": Ladder(
         ("attention_backward",),
         ("dq", "dk", "dv"),
@@ -653,20 +668,6 @@ LADDERS = {
         layer_backward,
         forbidden=AUTOGRAD,
         small=(Small(("… n d", "d k", "d k", "d e", "… n e")),),
-    ),
-    "half_attention": Ladder(
-        ("half_attention",),
-        ("output",),
-        half_attention,
-        forbidden=WHOLE_ATTENTION,
-        small=(Small(("… n d", "… m d", "… m e"), fits=float32_is_enough),),
-    ),
-    "find_the_bug": Ladder(
-        ("broken_attention",),
-        ("output", "weights"),
-        find_the_bug,
-        forbidden=WHOLE_ATTENTION,
-        small=(Small(("… n d", "… m d", "… m e")),),
     ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
