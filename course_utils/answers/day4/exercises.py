@@ -88,7 +88,7 @@ SPLIT_MISTAKES = (
         "The last part of a token goes to head 0. The heads keep the order of the "
         "numbers: head 0 gets the first d_head."),
     Mistake("heads joined to the batch", tensors_in(lambda x, n_heads: reference_split(x, n_heads).flatten(0, 1)),
-        "The heads are cut rightly, but they went into the batch axis: (B · h, T, d_head). "
+        "The heads are cut correctly, but they went into the batch axis: (B · h, T, d_head). "
         "Keep an axis for them: (B, h, T, d_head)."),
     Mistake("transposed before the cut", transposed_first,
         "Tokens and numbers were exchanged before the cut, so a head gets some of all tokens' numbers in another "
@@ -236,8 +236,7 @@ FIRST_ROW = (
     "the mask as it is, and let it broadcast."
 )
 TURNED = (
-    "The keys with True get no weight: the mask is turned round. True means may "
-    "attend, so fill where it is False, ~mask."
+    "The keys with True get no weight: the mask is inverted. True means may attend, so fill where it is False, ~mask."
 )
 SCALES_IN_HEADS = (
     ("no scaling", in_steps(scale=lambda q, k: 1.0), said("no scaling")),
@@ -375,10 +374,10 @@ LAYER_MISTAKES = (
         "There is only one head here, as wide as the model. Cut q, k and v into n_heads heads."),
     Mistake("scaling by the root of d_model",
         layer(attention=lambda d_model: in_steps(scale=lambda q, k: math.sqrt(d_model))),
-        "The scale is √d_model. A query has d_head numbers, so it is √d_head."),
+        "The scores are divided by √d_model. A query has d_head numbers, so divide by √d_head."),
     Mistake("scaling by the root of the number of heads",
         layer(attention=lambda d_model: in_steps(scale=lambda q, k: math.sqrt(d_model // q.shape[-1]))),
-        "The scale is √h, the root of the number of heads. It is √d_head, the width of one."),
+        "The scores are divided by √h, the root of the number of heads. Divide by √d_head."),
     *(
         Mistake(name, layer(attention=lambda d_model, steps=steps: steps), message, name == NO_SHIFT.name)
         for name, steps, message in (*SCALES_IN_HEADS, *STEPS_IN_HEADS)
@@ -671,9 +670,9 @@ FLOPS_MISTAKES = (
 )  # fmt: skip
 CROSSOVER_MISTAKES = (
     Mistake("core = projections", lambda d_model, d_ff: 2 * d_model,
-        "This is where the core equals the projections. Asked for is core = feed-forward."),
+        "This is where the core equals the projections. The question is where it equals the feed-forward."),
     Mistake("core = all the rest", lambda d_model, d_ff: 2 * d_model + d_ff,
-        "This is where the core equals projections and feed-forward together. Asked for is core = feed-forward."),
+        "This is where the core equals projections and feed-forward together. It should equal the feed-forward alone."),
     Mistake("twice as long", lambda d_model, d_ff: 2 * d_ff,
         "This is twice too long, as for a causal core that skips half, or for a core with one product. The core "
         "has two products, and all T² pairs count."),
@@ -742,8 +741,8 @@ ROTATION_MISTAKES = (
         "Number i is paired with number i + d/2, as some models do. Here neighbours are a pair: numbers 2p and 2p + 1, "
         "x[..., 0::2] and x[..., 1::2]."),
     Mistake("pairs not put back", turned(together=one_after_the_other),
-        "The pairs are turned rightly, but the first numbers of all pairs stand in front of all second ones. Number 2p "
-        "and 2p + 1 belong together: torch.stack((a, b), dim=-1).flatten(-2)."),
+        "The pairs are turned correctly, but the first numbers of all pairs stand in front of all second ones. Numbers "
+        "2p and 2p + 1 belong together: torch.stack((a, b), dim=-1).flatten(-2)."),
     Mistake("half the exponent", turned(speed=lambda d, base: speeds(d, base).sqrt()),
         "Pair p turns by base^(−p/d) here. The exponent is −2p/d, so that the last pair is nearly at 1/base."),
     Mistake("twice the exponent", turned(speed=lambda d, base: speeds(d, base) ** 2),
@@ -825,7 +824,7 @@ GROUPED_MISTAKES = (
     Mistake("no softmax", grouped(attention=lambda q, k, v, mask: (q @ k.mT / math.sqrt(q.shape[-1]) @ v,)),
         "The values are blended with the scores. The weights are their softmax over the keys."),
     Mistake("scaling by the whole width", grouped(attention=in_steps(scale=root_of_all)),
-        "The scale is √(h · d). A query has d numbers, so it is √d."),
+        "The scores are divided by √(h · d). A query has d numbers, so divide by √d."),
     *(
         Mistake(name, grouped(attention=steps), message.replace("d_head", "d"), name == NO_SHIFT.name)
         for name, steps, message in STEPS_IN_HEADS
@@ -901,8 +900,8 @@ INDUCTION_MISTAKES = (
         "The key is i − period + 2, one too far. The token after the first "
         "occurrence of token i stands at i − period + 1."),
     Mistake("the token before the first occurrence", looked_back(-1),
-        "The key is i − period − 1, the token before the first occurrence. Asked for "
-        "is the token after it, i − period + 1."),
+        "The key is i − period − 1, the token before the first occurrence. The score takes "
+        "the token after it, i − period + 1."),
     Mistake("the previous token", lambda weights, period: looked_back(period - 1)(weights, period),
         "The key is i − 1, the token just before. That is the score of a previous-token head. An induction head "
         "looks one period back and one on: i − period + 1."),
@@ -943,7 +942,7 @@ INDUCTION_MISTAKES = (
     Mistake("the token before, from the end",
         lambda weights, period: sum(float(weights[i, i - period - 1]) for i in range(period, 2 * period)) / period,
         "The key is i − period − 1, the token before the first occurrence, and the first one is −1, which is the "
-        "last key. Asked for is i − period + 1."),
+        "last key. It should be i − period + 1."),
     Mistake("the largest", picked(lambda line, rows, period: line.max()),
         "This is the largest of the weights asked for. Take their mean."),
     Mistake("the smallest", picked(lambda line, rows, period: line.min()),
@@ -953,13 +952,13 @@ INDUCTION_MISTAKES = (
     Mistake("squared", picked(lambda line, rows, period: (line**2).mean()),
         "The weights are squared before the mean. They count as they are."),
     Mistake("all weight on the first copy", picked(lambda line, rows, period: rows[:, :period].sum(dim=-1).mean()),
-        "This is what the second copy gives to the first copy as a whole. Asked for is "
+        "This is what the second copy gives to the first copy as a whole. The score takes "
         "one key for each query: i − period + 1."),
     Mistake("the mean weight on the first copy", picked(lambda line, rows, period: rows[:, :period].mean()),
-        "This is the mean over all pairs of a query in the second copy and a key in the first. Asked for is "
+        "This is the mean over all pairs of a query in the second copy and a key in the first. The score takes "
         "one key for each query: i − period + 1."),
     Mistake("the mean of all weights", lambda weights, period: torch.as_tensor(weights).mean(),
-        "This is the mean of all weights, which is the same for every head. Asked for is "
+        "This is the mean of all weights, which is the same for every head. The score takes "
         "one key for each query: i − period + 1."),
     Mistake("every query with every key",
         lambda weights, period: torch.as_tensor(weights)[period:, 1 : period + 1].mean(),
@@ -975,7 +974,7 @@ INDUCTION_MISTAKES = (
         "The weight on the token itself is added to that on the token after it. Only "
         "the latter counts, key i − period + 1."),
     Mistake("share of queries whose largest weight is there", hits,
-        "You count the queries that look there most. Asked for is the mean weight itself, so "
+        "You count the queries that look there most. The score is the mean weight itself, so "
         "weaker looks count too, with their weight."),
 )  # fmt: skip
 
@@ -1071,12 +1070,12 @@ SLOPE = (
 )
 ABLATION_MISTAKES = (
     Mistake("the least important head", worst(best=min),
-        "This is the head without which the loss is lowest. Asked for is the one without which it is "
+        "This is the head without which the loss is lowest. Return the one without which it is "
         "highest: max and argmax, not min and argmin."),
     Mistake("the largest change", worst(change=abs),
         "The size of the change decides here, so a head that does harm can win. Only a rise counts: no abs."),
     Mistake("heads alone", worst(best=min, off=1.0, on=0.0),
-        "You keep one head and switch off all others. Asked for is what is lost without a head: "
+        "You keep one head and switch off all others. The question is what is lost without a head: "
         "switch off that one, and keep all others on."),
     Mistake("heads alone, the worst", worst(off=1.0, on=0.0),
         "You keep one head and switch off all others, and take the one with the highest loss. Switch off one head at "
@@ -1101,11 +1100,11 @@ ABLATION_MISTAKES = (
         "Not the whole batch counts here, but one sequence, such as the first. The loss is the mean over all of them."),
     Mistake("probabilities in place of losses", worst(surprise(lambda right, shares: -right.mean())),
         "F.cross_entropy takes logits and does the softmax itself: put none before it. (F.nll_loss takes "
-        "log-probabilities.) As it is, a seldom word that is predicted badly counts too little, as in the mean "
+        "log-probabilities.) As it is, a rare word that is predicted badly counts too little, as in the mean "
         "probability of the right token, or in a median."),
     Mistake("hits in place of losses",
         worst(surprise(lambda right, shares: (right < shares.amax(dim=-1)).double().mean())),
-        "You count how often the likeliest token is right. Asked for is the rise of the cross-entropy."),
+        "You count how often the likeliest token is right. Measure the rise of the cross-entropy."),
     Mistake("the change of the logits", logits_moved,
         "The head that moves the logits most was chosen. That can leave the loss as it was: measure the loss."),
     Mistake("the slope in place of the loss", by_slope(torch.neg), SLOPE),

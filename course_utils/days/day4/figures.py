@@ -187,7 +187,7 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
         alt,
         "Twice the tokens make the FLOPs grow "
         + listed(f"{times:.1f} times ({name})" for name, times in doubled.items())
-        + ", so left of the marks the core is the cheap part, and right of them the dear one.",
+        + ", so the core is the cheap part left of the marks, and the expensive one right of them.",
     )
 
 

@@ -96,7 +96,7 @@ def merge_heads(rng: np.random.Generator) -> list[Rung]:
         Rung("two tokens, two heads", (numbered(rng, 1, 2, 2, 3),),
             "Row t of the result holds what every head has for token t. If the error speaks of view size or stride: "
             "a transposed tensor has to be laid out anew, which reshape and flatten do."),
-        Rung("one head", (numbered(rng, 2, 1, 3, 4),), "With one head the axis of size 1 goes away: (B, T, d_head)."),
+        Rung("one head", (numbered(rng, 2, 1, 3, 4),), "With one head the axis of size 1 disappears: (B, T, d_head)."),
         Rung("one number a head", (numbered(rng, 2, 3, 4, 1),),
             "With d_head = 1 a token has one number from each head."),
         Rung("as many tokens as heads", (numbered(rng, 1, 3, 3, 2),),
@@ -190,9 +190,9 @@ def multi_head(rng: np.random.Generator) -> list[Rung]:
         rung("two heads of width 3", layer(1, 4, 6, 2),
             "Each head works on its own d_head columns of q, k and v: head 0 on the first. Cut and merge as "
             "in exercises 1 and 2, and q, k and v alike. The rows of W_qkv are first all of Q, then K, then "
-            "V, heads in order. The scale is √d_head."),
+            "V, heads in order. Scores are divided by √d_head."),
         rung("three heads of width 2", layer(1, 5, 6, 3),
-            "d_head = d_model / n_heads, and the scale is √d_head, not √d_model."),
+            "d_head = d_model / n_heads, and scores are divided by √d_head, not √d_model."),
         rung("as many tokens as heads", layer(1, 3, 9, 3),
             "With T = h tokens and heads exchange without an error. Cut each token into heads first, then exchange "
             "the axes; and the other way round at the end."),
@@ -767,7 +767,7 @@ def grouped_query(rng: np.random.Generator) -> list[Rung]:
         Rung("4 query heads, 2 key heads", arrays(1, 4, 2, 2, 3, 3), consecutive),
         Rung("6 query heads, 2 key heads", arrays(1, 6, 2, 3, 2, 5), consecutive + " Here a group has three."),
         Rung("6 query heads, 3 key heads", arrays(2, 6, 3, 2, 4, 3), consecutive + " Here a group has two."),
-        Rung("scaled by √d", arrays(1, 4, 2, 3, 4, 9, size=1.5), "The scale is √d, the width of one head."),
+        Rung("scaled by √d", arrays(1, 4, 2, 3, 4, 9, size=1.5), "Scores are divided by √d."),
         Rung("n = m = h = d", arrays(1, 3, 1, 3, 3, 3),
             "With equal sizes a wrong axis raises nothing. The softmax runs along the last axis, the "
             "keys. Without a mask nothing is blocked."),
@@ -868,8 +868,8 @@ def induction_score(rng: np.random.Generator) -> list[Rung]:
         Rung("a head that looks at the token before", (head(5, lambda i: i - 1), 5),
             "This is a previous-token head. It never looks one period back: the score is 0."),
         Rung("a head that looks at the same token", (head(5, lambda i: i - 5), 5),
-            "This head looks at the first occurrence of the token itself, key i − period. Asked for "
-            "is the token after it: the score is 0."),
+            "This head looks at the first occurrence of the token itself, key i − period. The score takes "
+            "the token after it: the score is 0."),
         Rung("a head that looks two tokens after", (head(5, lambda i: i - 3), 5),
             "This head looks one token too far: the score is 0."),
         Rung("equal weights", (np.tril(np.ones((6, 6))) / np.arange(1, 7)[:, None], 3),
@@ -944,7 +944,7 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
             "With as many heads as layers nothing tells you that the two were exchanged: "
             "(layer, head), and head_masks[layer, head]."),
         rung("a head that does harm", table(3, 2, {bad: (-4, whole), good: (2, [0, 1, 2]), poor: (1, [3])}),
-            "Without one of these heads the loss falls, and by more than it rises without any other. Asked for is "
+            "Without one of these heads the loss falls, and by more than it rises without any other. Look for "
             "the largest rise, not the largest change."),
         rung("no head helps",
             table(2, 2, {tuple(least): (-0.5, whole), tuple(more): (-1.5, whole), tuple(most): (-3, whole)}, rest=-6),
