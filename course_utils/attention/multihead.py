@@ -29,7 +29,8 @@ class MultiHeadAttention(nn.Module):
     1/√d_head when left out. Raises ValueError for sizes that do not divide or a scale that is not finite, TypeError for
     sizes that are no whole numbers.
     own holds functions that stand in the place of this module's, by name: split_heads, merge_heads, grouped_attention,
-    and mask(n, m), which gives (n, m) booleans for the last n of m tokens in the place of any other mask.
+    rotate(x, positions, base), and mask(n, m), which gives (n, m) booleans for the last n of m tokens in the place of
+    any other mask.
     Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023, section 2.2.
     """
 
@@ -94,7 +95,10 @@ class MultiHeadAttention(nn.Module):
         v = split(self.v_proj(source), self.n_kv_heads)  # (B, h_kv, m, d_head)
         positions = torch.arange(x.shape[1], device=x.device) if cache is None else cache.positions(x.shape[1])
         if self.rope is not None:
-            q, k = self.rope(torch.cat([q, k], dim=1), positions).split([self.n_heads, self.n_kv_heads], dim=1)
+            both = torch.cat([q, k], dim=1)  # (B, h + h_kv, n, d_head)
+            own = self.own.get("rotate")
+            both = self.rope(both, positions) if own is None else own(both, positions, self.rope.base)
+            q, k = both.split([self.n_heads, self.n_kv_heads], dim=1)
         if cache is not None:
             k, v, key_positions = cache.update(k, v, lengths)  # (B, h_kv, m, d_head) twice, (B, m)
             if x.shape[:2] != (1, 1) or cache.window is not None:  # else: one new token, which sees all keys

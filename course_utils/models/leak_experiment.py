@@ -70,7 +70,7 @@ class Guesser(nn.Module):
 
     def __init__(self, attention: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
         super().__init__()
-        self.attention = attention
+        self.attention: Callable[[Tensor, Tensor, Tensor], Tensor] = attention
         self.tokens = nn.Embedding(VOCABULARY, D_MODEL)
         self.positions = nn.Embedding(TOKENS, D_MODEL)
         self.qkv_proj = nn.Linear(D_MODEL, 3 * D_MODEL, bias=False)

@@ -25,7 +25,14 @@ from course_utils.models.decoder import Decoder, generate, new_caches
 from course_utils.models.pretrained import store
 from course_utils.models.pretrained.tokenizer import Tokenizer
 
-OWN = ("split_heads", "merge_heads", "grouped_attention", "mask", "writes")  # what of it can be somebody's own
+OWN = (
+    "split_heads",
+    "merge_heads",
+    "rotate",
+    "grouped_attention",
+    "mask",
+    "writes",
+)  # what of it can be somebody's own
 
 
 @dataclass(frozen=True)

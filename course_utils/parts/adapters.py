@@ -214,6 +214,15 @@ def merge(answer: Callable) -> Callable[[Tensor], Tensor]:
     return lambda x: _fitting(answer(x), (len(x), x.shape[2], x.shape[1] * x.shape[3]), x)
 
 
+def rotate(answer: Callable) -> Callable[[Tensor, Tensor, float], Tensor]:
+    """Adapt rotate(x, positions, base), tensors: it gets queries and keys of one text, (1, h + h_kv, T, d), at once."""
+
+    def turn(x: Tensor, positions: Tensor, base: float) -> Tensor:
+        return _fitting(answer(x, positions.reshape(-1), base), x.shape, x)
+
+    return turn
+
+
 def writes(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int]]:
     """Adapt generate_cached(model, prompt, steps), tensors: the answer chooses the tokens and keeps the cache."""
 

@@ -1,7 +1,7 @@
 """Table of the exercises whose answers can be parts of the real model.
 
 The answer to an exercise fills a slot, and an adapter makes the answer fit. Two answers for the same part exclude each
-other, because a layer has only one attention. No exercise asks for the rotation of RoPE yet.
+other, because a layer has only one attention.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ SLOTS = (
     Slot(3, "masked_softmax", ATTENTION, "masked_softmax(scores, mask)", TENSORS, adapters.softmax_under_mask),
     Slot(4, "split_heads", "split_heads", "split_heads(x, n_heads)", TENSORS, adapters.split),
     Slot(4, "merge_heads", "merge_heads", "merge_heads(x)", TENSORS, adapters.merge),
+    Slot(4, "rotation", "rotate", "rotate(x, positions, base)", TENSORS, adapters.rotate),
     Slot(
         4, "grouped_query", ATTENTION, "grouped_query_attention(q, k, v, mask)", TENSORS, adapters.attention_of_groups
     ),

@@ -304,7 +304,7 @@ def test_a_whole_generation_saves_half_of_what_its_last_step_does(N):
 
 
 def test_attention_written_out_passes_twelve_times_over_its_table_and_a_feed_forward_network_four_times():
-    """What day 4 counts by pencil: each read and each write of a whole table, views left out."""
+    """Each read and each write of a whole table counts, views left out."""
 
     class Passes(TorchDispatchMode):
         def __torch_dispatch__(self, operation, types, given=(), options=None):

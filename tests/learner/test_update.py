@@ -337,7 +337,12 @@ NAMES = {1: DAY1.removesuffix(".ipynb"), 3: "day3_causal_masking"}
 # By day: names of 0.3.0 without a successor.
 GONE: dict[str, dict[int, set[str]]] = {
     "exercises": {},
-    "guesses": {1: {"left of the first token"}, 2: {"scatter of the mean"}, 3: {"loss of a layer without a mask"}},
+    "guesses": {
+        1: {"left of the first token"},
+        2: {"scatter of the mean"},
+        3: {"loss of a layer without a mask"},
+        4: {"the last addition", "the idle bias", "scores against weights"},
+    },
 }
 ASKED_ANEW = {"by_hand_three"}  # exercises whose numbers have changed since
 

@@ -32,8 +32,8 @@ SOURCES = {  # what others measured or set, by day
         "256": "tokens of the text that the record of the real model was made with",
     },
     4: {
-        "3.3": "a section of Ainslie et al. 2023, and one of Michel et al. 2019",
-        "0.15": "BLEU in Voita et al. 2019, section 6",
+        "10,000": "the base of RoPE in Su et al. 2021, section 3.2.2",
+        "100,000": "the base of RoPE in SmolLM2: rope_theta of its config.json",
     },
     5: {"38": "per cent of the memory: Kwon et al. 2023, section 1"},
     6: {

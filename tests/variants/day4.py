@@ -429,6 +429,141 @@ class WithoutInit(nn.Module):
         self.W_qkv = nn.Linear(d_model, 3 * d_model, bias=False)
 
 
+# block ---------------------------------------------------------------------------------------------------------------
+
+
+@right(4, "block")
+class BlockInTwoLines(nn.Module):
+    def __init__(self, attention, d_model, d_ff):
+        super().__init__()
+        self.attention = attention
+        self.norm_1 = nn.RMSNorm(d_model, eps=1e-5)
+        self.norm_2 = nn.RMSNorm(d_model, eps=1e-5)
+        self.gate = nn.Linear(d_model, d_ff, bias=False)
+        self.up = nn.Linear(d_model, d_ff, bias=False)
+        self.down = nn.Linear(d_ff, d_model, bias=False)
+
+    def forward(self, x, mask=None):
+        x = x + self.attention(self.norm_1(x), mask)
+        return x + self.down(F.silu(self.gate(self.norm_2(x))) * self.up(self.norm_2(x)))
+
+
+class RootMeanSquare(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+@right(4, "block")
+class BlockWithItsOwnNorm(nn.Module):
+    def __init__(self, attention, d_model, d_ff):
+        super().__init__()
+        self.norm_1, self.norm_2 = RootMeanSquare(d_model), RootMeanSquare(d_model)
+        self.gate, self.up = (nn.Linear(d_model, d_ff, bias=False) for _ in range(2))
+        self.down = nn.Linear(d_ff, d_model, bias=False)
+        self.attention = attention
+
+    def network(self, y):
+        opened = self.gate(y)
+        return self.down(opened * opened.sigmoid() * self.up(y))
+
+    def forward(self, x, mask=None):
+        found = self.attention(self.norm_1(x), mask=mask)
+        stream = x + found
+        return stream + self.network(self.norm_2(stream))
+
+
+@wrong(4, "block")
+class BlockThatWritesIntoTheStream(BlockInTwoLines):
+    def forward(self, x, mask=None):
+        x.data += self.attention(self.norm_1(x), mask).detach()
+        y = self.norm_2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+@wrong(4, "block")
+class BlockWithOtherNames(nn.Module):
+    def __init__(self, attention, d_model, d_ff):
+        super().__init__()
+        self.attention = attention
+        self.w1, self.w3 = nn.Linear(d_model, d_ff, bias=False), nn.Linear(d_model, d_ff, bias=False)
+        self.w2 = nn.Linear(d_ff, d_model, bias=False)
+
+    def forward(self, x, mask=None):
+        return x + self.w2(F.silu(self.w1(x)) * self.w3(x))
+
+
+@wrong(4, "block")
+class BlockThatAddsUntrained(BlockInTwoLines):
+    def forward(self, x, mask=None):
+        x = x + self.attention(self.norm_1(x), mask).detach()
+        y = self.norm_2(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+# rotation ------------------------------------------------------------------------------------------------------------
+
+
+@right(4, "rotation")
+def rotate_by_neighbours(x, positions, base=10000.0):
+    d = x.shape[-1]
+    speeds = base ** (-torch.arange(0, d, 2) / d)
+    angles = positions[:, None] * speeds
+    cos, sin = torch.cos(angles).to(x.dtype), torch.sin(angles).to(x.dtype)
+    first, second = x[..., 0::2], x[..., 1::2]
+    turned = torch.stack((first * cos - second * sin, first * sin + second * cos), dim=-1)
+    return turned.flatten(-2)
+
+
+@right(4, "rotation")
+def rotate_by_complex_numbers(x, positions, base=10000.0):
+    d = x.shape[-1]
+    speeds = 1.0 / base ** (torch.arange(d // 2, dtype=torch.float64) * 2 / d)
+    turns = torch.polar(torch.ones(len(positions), d // 2, dtype=torch.float64), positions[:, None] * speeds)
+    pairs = torch.view_as_complex(x.double().reshape(*x.shape[:-1], d // 2, 2).contiguous())
+    return torch.view_as_real(pairs * turns).reshape(x.shape).to(x.dtype)
+
+
+@right(4, "rotation")
+def rotate_pair_by_pair(x, positions, base=10000.0):
+    columns = []
+    for pair in range(x.shape[-1] // 2):
+        angle = positions.to(x.dtype) * base ** (-2 * pair / x.shape[-1])
+        a, b = x[..., 2 * pair], x[..., 2 * pair + 1]
+        columns += [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()]
+    return torch.stack(columns, dim=-1)
+
+
+@right(4, "rotation")
+def rotate_by_a_doubled_table(x, positions, base=10000.0):
+    d = x.shape[-1]
+    angles = torch.outer(positions.double(), base ** (-torch.arange(0, d, 2).double() / d)).repeat_interleave(2, dim=-1)
+    other = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)
+    return (x * angles.cos() + other * angles.sin()).to(x.dtype)
+
+
+@wrong(4, "rotation")
+def rotate_in_place(x, positions, base=10000.0):
+    turned = rotate_by_neighbours(x, positions, base)
+    x.data.copy_(turned)
+    return turned
+
+
+@wrong(4, "rotation")
+def rotate_into_float64(x, positions, base=10000.0):
+    return rotate_by_neighbours(x.double(), positions, base) * torch.ones(1, dtype=torch.float64)
+
+
+@wrong(4, "rotation")
+def rotate_along_the_heads(x, positions, base=10000.0):
+    if x.dim() < 4:
+        return rotate_by_neighbours(x, positions, base)
+    return rotate_by_neighbours(x.transpose(1, 2), positions, base).transpose(1, 2)
+
+
 # count_parameters ----------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Annotation
 
 from course_utils.costs.configurations import model
-from course_utils.costs.measure import Timing
 from course_utils.days.day4 import figures as figures
 from course_utils.views import palette
 from course_utils.views.picture import png
@@ -16,13 +15,12 @@ NUMBERED = 10 * np.arange(3)[:, None] + np.arange(4)
 WRONG = NUMBERED.reshape(2, 3, 2)
 LENGTHS = [1024, 4096, 16384, 131072]
 FLOPS = {"core": [t * t for t in LENGTHS], "feed-forward": [4096 * t for t in LENGTHS]}
-RATIOS = {
-    "written out": [Timing(0.5 * n, 0.4 * n, 0.7 * n, ()) for n in (1, 2, 4, 8)],
-    "library": [Timing(0.2 * n, 0.1 * n, 0.3 * n, ()) for n in (1, 2, 4, 8)],
-}
 STEPS = [0, 20, 40, 60]
 LOSSES = {"in training": [3.6, 3.0, 1.2, 0.8], "second copy": [3.6, 3.3, 0.8, 0.1]}
 SCORES = {"induction": [0.0, 0.1, 0.7, 0.9], "previous token": [0.1, 0.1, 0.8, 0.95]}
+LOOKS = {"layer 0, head 1": [0.1, 0.9, 0.0], "layer 1, head 0": [1.0, 0.0, 0.0]}
+MARGINS = {"whole model": 2.3, "without head (1, 0)": 2.31, "without head (0, 1)": 1.6}
+SCORES_OF_HEADS = np.array([[0.1, 0.0], [0.2, 0.7], [0.8, 0.05]])  # three layers of two heads
 TABLES = {"score": [[0.9, 0.0, 0.25], [0.1, 0.2, 0.3]], "rise": [[-0.02, 0.4, 3.58], [-0.001, 0.0, 0.1]]}
 
 
@@ -33,7 +31,11 @@ DRAWINGS = {
     "sharing": lambda: figures.sharing(8, {"multi-head": 8, "grouped-query": 2, "multi-query": 1}),
     "block": lambda: figures.decoder_block(model("Qwen3 0.6B"), qk_norm=True, rope=True),
     "crossover": lambda: figures.crossover_lines(LENGTHS, FLOPS, {"feed-forward": 4096}),
-    "measured": lambda: figures.measured_ratio(LENGTHS, [0.25, 0.5, 1, 2], RATIOS, "feed-forward"),
+    "looks": lambda: figures.looks_of_a_word(["The", "parcel", "arrived"], LOOKS),
+    "turned": lambda: figures.turned_pairs((1.0, 0.0), (0.7, 0.7), 0.6, [(2, 0), (5, 3)]),
+    "clocks": lambda: figures.clock_hands([1.0, 0.1, 0.01], places=5),
+    "heads": lambda: figures.heads_of_a_model(SCORES_OF_HEADS, [(2, 0), (1, 1)], "induction score"),
+    "margins": lambda: figures.margins_without(MARGINS),
     "path": lambda: figures.induction_path([*"KDQAKDQ"], 4),
     "training": lambda: figures.training_curves(STEPS, LOSSES, SCORES, 3.47, "blind guessing"),
     "tables": lambda: figures.head_tables(TABLES),
@@ -63,7 +65,7 @@ def test_every_numbered_entry_is_written_where_it_lies_in_the_colour_of_its_toke
         places = [text.get_position()[0] for text in ax.texts]
         assert places == list(columns.ravel() + 0.5)
         colours = [filled(ax)[column, row] for row, column in zip(rows.ravel(), columns.ravel(), strict=True)]
-        tokens = [palette.QUERY, palette.OUTPUT, palette.VALUE]
+        tokens = [palette.INDIGO, palette.OLIVE, palette.BROWN]
         assert colours == [tokens[number // 10].lower() for number in grid.ravel()]
 
 
@@ -107,7 +109,7 @@ def test_gate_stands_beside_up_and_only_queries_and_keys_are_normed_and_turned()
     at = {text.get_text(): text.get_position() for text in ax.texts}
     assert at["up"][1] == at["gate"][1] and at["up"][0] < at["×"][0] < at["gate"][0]  # neither behind the other
     assert at["up"][1] < at["SiLU"][1] < at["×"][1] < at["down"][1]
-    assert words(ax).count("norm") == 4 and words(ax).count("RoPE") == 2
+    assert words(ax).count("norm") == 2 and words(ax).count("RMSNorm") == 2 and words(ax).count("RoPE") == 2
     plain = figures.decoder_block(model("GPT-2 XL"))
     assert "activation" in words(plain.axes[0]) and not {"gate", "RoPE"} & set(words(plain.axes[0]))
     assert words(plain.axes[0]).count("norm") == 2 and "q and k are" not in plain.get_label()
@@ -122,7 +124,11 @@ def test_gate_stands_beside_up_and_only_queries_and_keys_are_normed_and_turned()
         ("sharing", "grouped-query: 2 key/value heads, each read by 4;"),
         ("block", "merged to (T, 2,048)"),
         ("crossover", "It meets the feed-forward at 4,096 tokens."),
-        ("measured", "written out from 0.50 to 4.00"),
+        ("looks", "layer 0, head 1 gives 0.90 to parcel; layer 1, head 0 gives 1.00 to The."),
+        ("turned", "The angle from the key to the query is 24° in every plane."),
+        ("clocks", "pair 1 turns by 5.7° per place"),
+        ("heads", "are framed: (2, 0) 0.80, (1, 1) 0.70."),
+        ("margins", "without head (0, 1) 1.60."),
         ("path", "so the guess is A."),
         ("training", "second copy from 3.60 to 0.10"),
         ("tables", "rise: layer 0 has −0.02; 0.40; 3.58"),
@@ -148,16 +154,36 @@ def test_a_crossing_between_two_lengths_still_lies_on_the_core():
     assert ax.lines[-1].get_ydata()[0] == pytest.approx(3000**2)
 
 
-def test_measured_ratios_carry_their_quartiles_and_the_prediction_is_dashed():
-    (ax,) = drawn("measured").axes
-    assert list(ax.lines[0].get_ydata()) == [0.25, 0.5, 1, 2]
-    assert ax.lines[0].is_dashed()
-    for bars, timings in zip(ax.containers, RATIOS.values(), strict=True):
-        line, _, (ends,) = bars
-        assert list(line.get_ydata()) == [timing.median for timing in timings]
-        for segment, timing in zip(ends.get_segments(), timings, strict=True):
-            np.testing.assert_allclose(segment[:, 1], [timing.low, timing.high])
-    assert ax.get_ylabel() == "core / feed-forward"
+def test_a_square_of_a_strip_says_its_weight_and_is_as_dark():
+    (ax,) = drawn("looks").axes
+    assert words(ax) == ["0.10", "0.90", "0.00", "1.00", "0.00", "0.00"]
+    assert to_hex(ax.patches[3].get_facecolor()) == to_hex(palette.colormap()(255))
+    assert ax.yaxis_inverted()
+
+
+def test_turned_arrows_keep_their_lengths_and_the_angle_between_them():
+    for ax in drawn("turned").axes:
+        query, key = (np.array(text.xy) for text in ax.texts if isinstance(text, Annotation))
+        assert np.hypot(*query) == pytest.approx(1) and np.hypot(*key) == pytest.approx(np.hypot(0.7, 0.7))
+        assert query @ key == pytest.approx(0.7 * (np.cos(1.2) + np.sin(1.2)))
+
+
+def test_clock_hands_turn_by_their_speed():
+    (ax,) = drawn("clocks").axes
+    assert len(ax.lines) == 15
+    (x, end), (y, tip) = ax.lines[3].get_data()  # pair 0, place 3
+    assert (x, y) == (3, 0) and np.arctan2(y - tip, end - x) == pytest.approx(3)
+
+
+def test_frames_lie_around_the_best_heads():
+    (ax,) = drawn("heads").axes
+    assert [tuple(np.array(patch.get_xy()) + 0.5) for patch in ax.patches] == [(2, 0), (1, 1)]
+
+
+def test_a_bar_is_as_long_as_its_margin():
+    (ax,) = drawn("margins").axes
+    assert [bar.get_width() for bar in ax.patches] == list(MARGINS.values())
+    assert words(ax) == ["2.30", "2.31", "1.60"]
 
 
 def test_layer_0_points_at_the_token_after_and_layer_1_from_there_to_the_one_that_asks():
@@ -235,7 +261,8 @@ def test_a_figure_is_the_same_bytes_every_time(name):
     [
         ("numbered", "; view alone breaks this"),
         ("sharing", "8 tables of weights; only keys and values become fewer, with 8, 2 and 1 heads"),
-        ("measured", "at most 2.0 times as long (written out) and 0.8 times as long (library)"),
+        ("heads", "all of the framed ones stand in layer 1 or later"),
+        ("margins", "The shortest: without head (0, 1)."),
         ("training", "in training between steps 20 and 40 and second copy between steps 20 and 40"),
         ("tables", "score, 0.90 in layer 0, head 0; rise, 3.58 in layer 0, head 2"),
     ],

@@ -88,7 +88,7 @@ SPLIT_MISTAKES = (
         "The last part of a token goes to head 0. The heads keep the order of the "
         "numbers: head 0 gets the first d_head."),
     Mistake("heads joined to the batch", tensors_in(lambda x, n_heads: reference_split(x, n_heads).flatten(0, 1)),
-        "The heads are cut rightly, but they went into the batch axis: (B · h, T, d_head). "
+        "The heads are cut correctly, but they went into the batch axis: (B · h, T, d_head). "
         "Keep an axis for them: (B, h, T, d_head)."),
     Mistake("transposed before the cut", transposed_first,
         "Tokens and numbers were exchanged before the cut, so a head gets some of all tokens' numbers in another "
@@ -236,8 +236,7 @@ FIRST_ROW = (
     "the mask as it is, and let it broadcast."
 )
 TURNED = (
-    "The keys with True get no weight: the mask is turned round. True means may "
-    "attend, so fill where it is False, ~mask."
+    "The keys with True get no weight: the mask is inverted. True means may attend, so fill where it is False, ~mask."
 )
 SCALES_IN_HEADS = (
     ("no scaling", in_steps(scale=lambda q, k: 1.0), said("no scaling")),
@@ -375,10 +374,10 @@ LAYER_MISTAKES = (
         "There is only one head here, as wide as the model. Cut q, k and v into n_heads heads."),
     Mistake("scaling by the root of d_model",
         layer(attention=lambda d_model: in_steps(scale=lambda q, k: math.sqrt(d_model))),
-        "The scale is √d_model. A query has d_head numbers, so it is √d_head."),
+        "The scores are divided by √d_model. A query has d_head numbers, so divide by √d_head."),
     Mistake("scaling by the root of the number of heads",
         layer(attention=lambda d_model: in_steps(scale=lambda q, k: math.sqrt(d_model // q.shape[-1]))),
-        "The scale is √h, the root of the number of heads. It is √d_head, the width of one."),
+        "The scores are divided by √h, the root of the number of heads. Divide by √d_head."),
     *(
         Mistake(name, layer(attention=lambda d_model, steps=steps: steps), message, name == NO_SHIFT.name)
         for name, steps, message in (*SCALES_IN_HEADS, *STEPS_IN_HEADS)
@@ -407,6 +406,132 @@ LAYER_MISTAKES = (
     Mistake("W_o transposed", layer(last=lambda W_o, merged: merged @ W_o.weight),
         "W_o is applied the wrong way round. Call it: self.W_o(merged)."),
     Mistake("W_o twice", layer(last=lambda W_o, merged: W_o(W_o(merged))), "W_o is applied twice."),
+)  # fmt: skip
+
+
+# The block ------------------------------------------------------------------------------------------------------------
+
+
+def gated(self, x, gate=None):
+    """The feed-forward network, with gate(self, x) in the place of SiLU(self.gate(x))."""
+    return self.down((F.silu(self.gate(x)) if gate is None else gate(self, x)) * self.up(x))
+
+
+def pre_norm(
+    network=gated, mask_passed=True, first=lambda self, x: self.norm_1(x), second=lambda self, x: self.norm_2(x)
+):
+    """forward with another network, another norm, or without the mask."""
+
+    def forward(self, x, mask=None):
+        x = x + self.attention(first(self, x), mask if mask_passed else None)
+        return x + network(self, second(self, x))
+
+    return forward
+
+
+def post_norm(self, x, mask=None):
+    x = self.norm_1(x + self.attention(x, mask))
+    return self.norm_2(x + gated(self, x))
+
+
+def normed_stream(self, x, mask=None):
+    x = self.norm_1(x)
+    x = self.norm_2(x + self.attention(x, mask))
+    return x + gated(self, x)
+
+
+def side_by_side(self, x, mask=None):
+    return x + self.attention(self.norm_1(x), mask) + gated(self, self.norm_2(x))
+
+
+def nothing_added(self, x, mask=None):
+    return gated(self, self.norm_2(self.attention(self.norm_1(x), mask)))
+
+
+def first_not_added(self, x, mask=None):
+    x = self.attention(self.norm_1(x), mask)
+    return x + gated(self, self.norm_2(x))
+
+
+def second_not_added(self, x, mask=None):
+    x = x + self.attention(self.norm_1(x), mask)
+    return gated(self, self.norm_2(x))
+
+
+def first_forgotten(self, x, mask=None):
+    after = x + self.attention(self.norm_1(x), mask)
+    return x + gated(self, self.norm_2(after))
+
+
+def block(forward=None, norm=lambda d_model: nn.RMSNorm(d_model, eps=1e-5)):
+    """A class for the block with another forward, or with another norm; what is not named is right."""
+
+    class Block(nn.Module):
+        def __init__(self, attention, d_model, d_ff):
+            super().__init__()
+            self.attention = attention
+            self.norm_1, self.norm_2 = norm(d_model), norm(d_model)
+            self.gate = nn.Linear(d_model, d_ff, bias=False)
+            self.up = nn.Linear(d_model, d_ff, bias=False)
+            self.down = nn.Linear(d_ff, d_model, bias=False)
+
+    Block.forward = forward or pre_norm()
+    return Block
+
+
+def gate_by(function):
+    return block(pre_norm(lambda self, x: gated(self, x, lambda self, x: function(self.gate(x)))))
+
+
+BLOCK_MISTAKES = (
+    Mistake("post-norm", block(post_norm),
+        "The norms stand on the stream, after each sum, as in the first transformer. Here they stand in front of each "
+        "part: x + attention(norm_1(x)), and the stream itself is never normed."),
+    Mistake("the stream is normed", block(normed_stream),
+        "The norm replaces the stream: x = norm(x), and then the part is added to that. Norm the copy that a part "
+        "reads, and add to x as it was."),
+    Mistake("both parts side by side", block(side_by_side),
+        "Both parts read the same x. The feed-forward network reads the sum, in which the result of attention already "
+        "is."),
+    Mistake("nothing is added to x", block(nothing_added),
+        "Neither part is added to the stream: each replaces it. It is x + attention(…), then x + feed-forward(…)."),
+    Mistake("attention replaces x", block(first_not_added),
+        "The result of attention replaces x. It is added: x = x + attention(norm_1(x), mask)."),
+    Mistake("the network replaces x", block(second_not_added),
+        "The result of the feed-forward network replaces x. It is added to the sum so far."),
+    Mistake("attention is lost", block(first_forgotten),
+        "The feed-forward network reads the sum, but its result is added to the first x, so what attention found is "
+        "missing in the output. Give the sum the name x again."),
+    Mistake("norm_1 twice", block(pre_norm(second=lambda self, x: self.norm_1(x))),
+        "norm_1 stands in front of both parts. The feed-forward network has a norm of its own, norm_2."),
+    Mistake("norms exchanged",
+        block(pre_norm(first=lambda self, x: self.norm_2(x), second=lambda self, x: self.norm_1(x))),
+        "norm_1 and norm_2 are exchanged: norm_1 is that of attention."),
+    Mistake("norm_1 left out", block(pre_norm(first=lambda self, x: x)),
+        "Attention reads x as it is. It reads norm_1(x)."),
+    Mistake("norm_2 left out", block(pre_norm(second=lambda self, x: x)),
+        "The feed-forward network reads the sum as it is. It reads norm_2 of it."),
+    Mistake("eps of the library", block(norm=nn.RMSNorm),
+        "Right for tokens of ordinary size. Without eps=1e-5, nn.RMSNorm takes a much smaller one, and a token near "
+        "zero is made too large."),
+    Mistake("LayerNorm", block(norm=lambda d_model: nn.LayerNorm(d_model, eps=1e-5, bias=False)),
+        "The mean is subtracted, as nn.LayerNorm does. nn.RMSNorm only divides by the root of the mean square."),
+    Mistake("gate and up exchanged",
+        block(pre_norm(lambda self, x: self.down(F.silu(self.up(x)) * self.gate(x)))),
+        "SiLU is on up. It belongs to gate: SiLU(gate(y)) · up(y)."),
+    Mistake("SiLU left out", gate_by(lambda z: z),
+        "gate and up are multiplied as they are. gate goes through SiLU first."),
+    Mistake("SiLU of the product", block(pre_norm(lambda self, x: self.down(F.silu(self.gate(x) * self.up(x))))),
+        "SiLU is taken of the product. It is taken of gate(y) alone, and then multiplied by up(y)."),
+    Mistake("sigmoid for SiLU", gate_by(torch.sigmoid),
+        "gate goes through a sigmoid. SiLU(z) is z times the sigmoid of z: F.silu."),
+    Mistake("GELU for SiLU", gate_by(F.gelu), "gate goes through GELU. Here it goes through SiLU: F.silu."),
+    Mistake("gate and up added", block(pre_norm(lambda self, x: self.down(F.silu(self.gate(x)) + self.up(x)))),
+        "gate and up are added. They are multiplied, number by number."),
+    Mistake("gate left out", block(pre_norm(lambda self, x: self.down(F.silu(self.up(x))))),
+        "There is no gate: the output of up goes through SiLU and on to down. It is multiplied by SiLU(gate(y))."),
+    Mistake("mask not handed on", block(pre_norm(mask_passed=False)),
+        "The mask does not reach attention: self.attention(self.norm_1(x), mask)."),
 )  # fmt: skip
 
 
@@ -545,9 +670,9 @@ FLOPS_MISTAKES = (
 )  # fmt: skip
 CROSSOVER_MISTAKES = (
     Mistake("core = projections", lambda d_model, d_ff: 2 * d_model,
-        "This is where the core equals the projections. Asked for is core = feed-forward."),
+        "This is where the core equals the projections. The question is where it equals the feed-forward."),
     Mistake("core = all the rest", lambda d_model, d_ff: 2 * d_model + d_ff,
-        "This is where the core equals projections and feed-forward together. Asked for is core = feed-forward."),
+        "This is where the core equals projections and feed-forward together. It should equal the feed-forward alone."),
     Mistake("twice as long", lambda d_model, d_ff: 2 * d_ff,
         "This is twice too long, as for a causal core that skips half, or for a core with one product. The core "
         "has two products, and all T² pairs count."),
@@ -556,6 +681,91 @@ CROSSOVER_MISTAKES = (
     Mistake("multiply-adds against FLOPs", lambda d_model, d_ff: d_ff / 4,
         "This is a quarter of it. Compare like with like: FLOPs on both sides, or multiply-adds on "
         "both, two products against two matrices."),
+)  # fmt: skip
+
+
+# Rotation -------------------------------------------------------------------------------------------------------------
+
+
+def speeds(d, base):
+    return float(base) ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)  # (d / 2,)
+
+
+def neighbours(x):
+    return x[..., 0::2], x[..., 1::2]
+
+
+def halves(x):
+    return x.chunk(2, dim=-1)
+
+
+def between(a, b):
+    return torch.stack([a, b], dim=-1).flatten(-2)
+
+
+def one_after_the_other(a, b):
+    return torch.cat([a, b], dim=-1)
+
+
+def turned(
+    speed=speeds, place=lambda positions: positions, apart=neighbours, together=between, backwards=False, turn=None
+):
+    """rotate with one step exchanged for a wrong one; every step not named is right.
+
+    speed(d, base): radians per place of each pair; place(positions); apart(x): both numbers of each pair;
+    together(a, b): x again; turn(a, b, cos, sin): the pairs turned.
+    """
+
+    def rotate(x, positions, base=10000.0):
+        x, positions = torch.as_tensor(x), torch.as_tensor(positions)
+        angles = place(positions)[:, None] * speed(x.shape[-1], base)  # (T, d / 2)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        a, b = apart(x)
+        sin = -sin if backwards else sin
+        a, b = (a * cos - b * sin, a * sin + b * cos) if turn is None else turn(a, b, cos, sin)
+        return together(a, b)
+
+    return rotate
+
+
+def overwriting(a, b, cos, sin):
+    a = a * cos - b * sin
+    return a, a * sin + b * cos
+
+
+ROTATION_MISTAKES = (
+    Mistake("the other way round", turned(backwards=True),
+        "The pairs are turned the other way round: it is (a cos − b sin, a sin + b cos), so the minus stands in the "
+        "first number."),
+    Mistake("halves are paired", turned(apart=halves, together=one_after_the_other),
+        "Number i is paired with number i + d/2, as some models do. Here neighbours are a pair: numbers 2p and 2p + 1, "
+        "x[..., 0::2] and x[..., 1::2]."),
+    Mistake("pairs not put back", turned(together=one_after_the_other),
+        "The pairs are turned correctly, but the first numbers of all pairs stand in front of all second ones. Numbers "
+        "2p and 2p + 1 belong together: torch.stack((a, b), dim=-1).flatten(-2)."),
+    Mistake("half the exponent", turned(speed=lambda d, base: speeds(d, base).sqrt()),
+        "Pair p turns by base^(−p/d) here. The exponent is −2p/d, so that the last pair is nearly at 1/base."),
+    Mistake("twice the exponent", turned(speed=lambda d, base: speeds(d, base) ** 2),
+        "Pair p turns by base^(−4p/d) here. The exponent is −2p/d, and d counts numbers: there are d/2 pairs."),
+    Mistake("the exponent without its sign", turned(speed=lambda d, base: 1 / speeds(d, base)),
+        "Pair p turns by base^(2p/d), so later pairs turn ever faster. The exponent is −2p/d."),
+    Mistake("all pairs at one speed", turned(speed=lambda d, base: torch.ones(d // 2, dtype=torch.float64)),
+        "All pairs turn by 1 radian per place. Pair p turns by base^(−2p/d)."),
+    Mistake("pairs counted from 1",
+        turned(speed=lambda d, base: speeds(d, base) * float(base) ** (-2 / d)),
+        "Pairs are counted from 1. Pair 0 turns by 1 radian per place."),
+    Mistake("the slowest pair first", turned(speed=lambda d, base: speeds(d, base).flip(0)),
+        "The first pair is the slowest. Pair 0 is the fastest, at 1 radian per place."),
+    Mistake("the base is always 10,000", turned(speed=lambda d, base: speeds(d, 10000.0)),
+        "Right for a base of 10,000, but base changes nothing here."),
+    Mistake("places from 0", turned(place=lambda positions: torch.arange(len(positions))),
+        "The tokens are turned as if they stood at places 0, 1, 2, …. Their places are in positions."),
+    Mistake("places from 1", turned(place=lambda positions: positions + 1),
+        "Every place is one too large: at place 0 nothing is turned."),
+    Mistake("two minuses", turned(turn=lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
+        "That is no turn: lengths change. It is (a cos − b sin, a sin + b cos), with a plus in the second number."),
+    Mistake("a overwritten", turned(turn=overwriting),
+        "The second number is made from the a that is turned already. Both are made from the old a and b."),
 )  # fmt: skip
 
 
@@ -614,7 +824,7 @@ GROUPED_MISTAKES = (
     Mistake("no softmax", grouped(attention=lambda q, k, v, mask: (q @ k.mT / math.sqrt(q.shape[-1]) @ v,)),
         "The values are blended with the scores. The weights are their softmax over the keys."),
     Mistake("scaling by the whole width", grouped(attention=in_steps(scale=root_of_all)),
-        "The scale is √(h · d). A query has d numbers, so it is √d."),
+        "The scores are divided by √(h · d). A query has d numbers, so divide by √d."),
     *(
         Mistake(name, grouped(attention=steps), message.replace("d_head", "d"), name == NO_SHIFT.name)
         for name, steps, message in STEPS_IN_HEADS
@@ -690,8 +900,8 @@ INDUCTION_MISTAKES = (
         "The key is i − period + 2, one too far. The token after the first "
         "occurrence of token i stands at i − period + 1."),
     Mistake("the token before the first occurrence", looked_back(-1),
-        "The key is i − period − 1, the token before the first occurrence. Asked for "
-        "is the token after it, i − period + 1."),
+        "The key is i − period − 1, the token before the first occurrence. The score takes "
+        "the token after it, i − period + 1."),
     Mistake("the previous token", lambda weights, period: looked_back(period - 1)(weights, period),
         "The key is i − 1, the token just before. That is the score of a previous-token head. An induction head "
         "looks one period back and one on: i − period + 1."),
@@ -732,7 +942,7 @@ INDUCTION_MISTAKES = (
     Mistake("the token before, from the end",
         lambda weights, period: sum(float(weights[i, i - period - 1]) for i in range(period, 2 * period)) / period,
         "The key is i − period − 1, the token before the first occurrence, and the first one is −1, which is the "
-        "last key. Asked for is i − period + 1."),
+        "last key. It should be i − period + 1."),
     Mistake("the largest", picked(lambda line, rows, period: line.max()),
         "This is the largest of the weights asked for. Take their mean."),
     Mistake("the smallest", picked(lambda line, rows, period: line.min()),
@@ -742,13 +952,13 @@ INDUCTION_MISTAKES = (
     Mistake("squared", picked(lambda line, rows, period: (line**2).mean()),
         "The weights are squared before the mean. They count as they are."),
     Mistake("all weight on the first copy", picked(lambda line, rows, period: rows[:, :period].sum(dim=-1).mean()),
-        "This is what the second copy gives to the first copy as a whole. Asked for is "
+        "This is what the second copy gives to the first copy as a whole. The score takes "
         "one key for each query: i − period + 1."),
     Mistake("the mean weight on the first copy", picked(lambda line, rows, period: rows[:, :period].mean()),
-        "This is the mean over all pairs of a query in the second copy and a key in the first. Asked for is "
+        "This is the mean over all pairs of a query in the second copy and a key in the first. The score takes "
         "one key for each query: i − period + 1."),
     Mistake("the mean of all weights", lambda weights, period: torch.as_tensor(weights).mean(),
-        "This is the mean of all weights, which is the same for every head. Asked for is "
+        "This is the mean of all weights, which is the same for every head. The score takes "
         "one key for each query: i − period + 1."),
     Mistake("every query with every key",
         lambda weights, period: torch.as_tensor(weights)[period:, 1 : period + 1].mean(),
@@ -764,7 +974,7 @@ INDUCTION_MISTAKES = (
         "The weight on the token itself is added to that on the token after it. Only "
         "the latter counts, key i − period + 1."),
     Mistake("share of queries whose largest weight is there", hits,
-        "You count the queries that look there most. Asked for is the mean weight itself, so "
+        "You count the queries that look there most. The score is the mean weight itself, so "
         "weaker looks count too, with their weight."),
 )  # fmt: skip
 
@@ -860,12 +1070,12 @@ SLOPE = (
 )
 ABLATION_MISTAKES = (
     Mistake("the least important head", worst(best=min),
-        "This is the head without which the loss is lowest. Asked for is the one without which it is "
+        "This is the head without which the loss is lowest. Return the one without which it is "
         "highest: max and argmax, not min and argmin."),
     Mistake("the largest change", worst(change=abs),
         "The size of the change decides here, so a head that does harm can win. Only a rise counts: no abs."),
     Mistake("heads alone", worst(best=min, off=1.0, on=0.0),
-        "You keep one head and switch off all others. Asked for is what is lost without a head: "
+        "You keep one head and switch off all others. The question is what is lost without a head: "
         "switch off that one, and keep all others on."),
     Mistake("heads alone, the worst", worst(off=1.0, on=0.0),
         "You keep one head and switch off all others, and take the one with the highest loss. Switch off one head at "
@@ -890,11 +1100,11 @@ ABLATION_MISTAKES = (
         "Not the whole batch counts here, but one sequence, such as the first. The loss is the mean over all of them."),
     Mistake("probabilities in place of losses", worst(surprise(lambda right, shares: -right.mean())),
         "F.cross_entropy takes logits and does the softmax itself: put none before it. (F.nll_loss takes "
-        "log-probabilities.) As it is, a seldom word that is predicted badly counts too little, as in the mean "
+        "log-probabilities.) As it is, a rare word that is predicted badly counts too little, as in the mean "
         "probability of the right token, or in a median."),
     Mistake("hits in place of losses",
         worst(surprise(lambda right, shares: (right < shares.amax(dim=-1)).double().mean())),
-        "You count how often the likeliest token is right. Asked for is the rise of the cross-entropy."),
+        "You count how often the likeliest token is right. Measure the rise of the cross-entropy."),
     Mistake("the change of the logits", logits_moved,
         "The head that moves the logits most was chosen. That can leave the loss as it was: measure the loss."),
     Mistake("the slope in place of the loss", by_slope(torch.neg), SLOPE),
@@ -972,10 +1182,7 @@ EXERCISES = {
     "split_heads": Exercise(2, {"split_heads": reference_split}, SPLIT_MISTAKES),
     "merge_heads": Exercise(1, {"merge_heads": reference_merge}, MERGE_MISTAKES),
     "multi_head": Exercise(5, {"MultiHead": layer()}, LAYER_MISTAKES, ("split_heads", "merge_heads")),
-    "layer_by_hand": Exercise(2, by_hand(), HAND_MISTAKES, rtol=0.0, atol=0.5),
-    "count_parameters": Exercise(
-        2, {"attention_parameters": counts.attention_parameters}, PARAMETER_MISTAKES, rtol=1e-9, atol=1e-9
-    ),
+    "block": Exercise(4, {"Block": block()}, BLOCK_MISTAKES),
     "count_flops": Exercise(3, {"layer_flops": flops}, FLOPS_MISTAKES, rtol=1e-9, atol=1e-9),
     "crossover": Exercise(
         1,
@@ -983,14 +1190,19 @@ EXERCISES = {
         CROSSOVER_MISTAKES,
         uses=("count_flops",),
     ),
+    "rotation": Exercise(3, {"rotate": turned()}, ROTATION_MISTAKES, rtol=1e-4, atol=1e-4),
     "grouped_query": Exercise(
         4,
         {"grouped_query_attention": grouped()},
         GROUPED_MISTAKES,
         scaled=lambda factor: grouped(attention=in_steps(scale=lambda q, k: math.sqrt(q.shape[-1]) / factor)),
     ),
+    "layer_by_hand": Exercise(2, by_hand(), HAND_MISTAKES, rtol=0.0, atol=0.5),
+    "count_parameters": Exercise(
+        2, {"attention_parameters": counts.attention_parameters}, PARAMETER_MISTAKES, rtol=1e-9, atol=1e-9
+    ),
+    "find_the_bug": Exercise(2, {"broken_groups": in_groups()}, BUG_MISTAKES),
     "induction_score": Exercise(3, {"induction_score": induction}, INDUCTION_MISTAKES),
     "head_ablation": Exercise(3, {"most_important_head": worst()}, ABLATION_MISTAKES),
-    "find_the_bug": Exercise(2, {"broken_groups": in_groups()}, BUG_MISTAKES),
     "tells_right": duel(),
 }

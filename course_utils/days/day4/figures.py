@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Circle, Rectangle
 from matplotlib.ticker import NullLocator
 
+from course_utils.costs.configurations import Configuration
 from course_utils.days.shared.block_figure import decoder_block as decoder_block
 from course_utils.days.shared.dependence_figure import dependence_maps as dependence_maps
 from course_utils.views import palette
@@ -18,8 +19,43 @@ from course_utils.views.picture import described, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_TOKENS = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.INK]
-_PARTS = [(palette.OUTPUT, "-"), (palette.QUERY, (0, (7, 2))), (palette.INK, (0, (4, 2))), (palette.VALUE, "-.")]
+SMOLLM2 = Configuration(
+    "SmolLM2 135M", layers=30, d_model=576, n_heads=9, n_kv_heads=3, d_head=64, d_ff=1536, gated=True,
+    vocabulary=49152, context=8192, tied=True, source="Allal et al. 2025 (SmolLM2); sizes: config.json",
+)  # fmt: skip
+_TOKENS = [palette.INDIGO, palette.OLIVE, palette.BROWN, palette.INK]
+_CORE = palette.PURPLE  # scores and blend, beside the other parts of a layer
+_PARTS = [(_CORE, "-"), (palette.INK, (0, (7, 2))), (palette.INK, (0, (2, 2)))]
+
+
+def looks_of_a_word(tokens: Sequence[str], looks: Mapping[str, Any]) -> Figure:
+    """Draw where the last token looks, in a strip for each head: a square for each token, the darker the more weight.
+
+    looks: name of the head -> the weights of the last token, one for each token.
+    """
+    looks = {name: np.asarray(weights, dtype=float) for name, weights in looks.items()}
+    height = 46 * len(looks) + 44
+    fig = new_figure(640, height)
+    ax = fig.add_axes((0.22, 0.01, 0.77, 1 - 40 / height))
+    for row, weights in enumerate(looks.values()):
+        for column, weight in enumerate(weights):
+            level = round(255 * min(1.0, weight))
+            ax.add_patch(
+                Rectangle((column, row + 0.08), 1, 0.84, facecolor=palette.colormap()(level), edgecolor=palette.INK)
+            )
+            ax.text(column + 0.5, row + 0.5, f"{weight:.2f}", ha="center", va="center", color=palette.ink(level))
+    ax.set(xlim=(0, len(tokens)), ylim=(len(looks), 0))
+    ax.set_xticks(np.arange(len(tokens)) + 0.5, tokens)
+    ax.set_yticks(np.arange(len(looks)) + 0.5, list(looks))
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0, pad=4)
+    ax.spines[:].set_visible(False)
+    most = [f"{name} gives {weights.max():.2f} to {tokens[weights.argmax()]}" for name, weights in looks.items()]
+    return described(
+        fig,
+        f"Weights of {tokens[-1]} on the words of a sentence, a strip for each head: {'; '.join(most)}.",
+        f"Each strip is one row of weights, and sums to 1. All of them belong to {tokens[-1]}.",
+    )
 
 
 def numbered_grids(groups: Any, cell: float = 34) -> Figure:
@@ -151,44 +187,7 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
         alt,
         "Twice the tokens make the FLOPs grow "
         + listed(f"{times:.1f} times ({name})" for name, times in doubled.items())
-        + ", so left of the marks the core is the cheap part, and right of them the dear one.",
-    )
-
-
-def measured_ratio(lengths: Any, predicted: Any, measured: Any, against: str) -> Figure:
-    """Time of the core over that of another part, as measured, beside what counting FLOPs predicts.
-
-    lengths: T in order of size; predicted: the ratio at each; measured: name -> a Timing of ratios at each length, with
-    median, low and high, at most two names; against: the other part, for the label.
-    """
-    fig = new_figure(720, 320)
-    ax = fig.subplots()
-    ax.plot(lengths, predicted, color=palette.INK, linewidth=1.6, linestyle=(0, (4, 2)), label="predicted from FLOPs")
-    kinds = ((palette.OUTPUT, "o"), (palette.QUERY, "s"))
-    for (colour, marker), (name, ratios) in zip(kinds, measured.items(), strict=False):
-        median, low, high = (np.array([getattr(ratio, part) for ratio in ratios]) for part in ("median", "low", "high"))
-        line: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.4, "capsize": 3}
-        ax.errorbar(lengths, median, yerr=[median - low, high - median], label=name, **line)
-    ax.axhline(1, color=palette.INK, linewidth=1, zorder=0)
-    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel=f"core / {against}")
-    _powers_of_two(ax, lengths)
-    bottom, top = ax.get_ylim()
-    ticks = [2.0**power for power in range(-10, 11) if bottom <= 2.0**power <= top]
-    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.yaxis.set_minor_locator(NullLocator())
-    fig.subplots_adjust(left=0.1, right=0.74, top=0.97, bottom=0.18)
-    name_lines(ax)
-    alt = f"Time of the core over that of the {against} against the length, {lengths[0]:,} to {lengths[-1]:,} tokens. "
-    alt += f"A dashed line, as predicted from FLOPs, rises from {predicted[0]:.2f} to {predicted[-1]:.2f}. Measured: "
-    ends = [f"{name} from {ratios[0].median:.2f} to {ratios[-1].median:.2f}" for name, ratios in measured.items()]
-    off = {name: max(ratio.median / times for ratio, times in zip(ratios, predicted, strict=True))
-           for name, ratios in measured.items()}  # fmt: skip
-    return described(
-        fig,
-        alt + " and ".join(ends) + ".",
-        "Where a line lies above the dashed one, the core takes longer than its FLOPs explain: at most "
-        + listed(f"{times:.1f} times as long ({name})" for name, times in off.items())
-        + ".",
+        + ", so the core is the cheap part left of the marks, and the expensive one right of them.",
     )
 
 
@@ -213,7 +212,7 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
         box = {"boxstyle": "round,pad=0.5", "facecolor": "none", "edgecolor": edge, "linewidth": 1 + (asks or answers)}
         ax.text(place, 0, token, ha="center", va="center", fontsize=12, bbox=box, zorder=3)
     _arc(ax, match - 1, match, 0.9, palette.VALUE)
-    _arc(ax, match, last, -0.34, palette.QUERY)
+    _arc(ax, match, last, -0.34, palette.VALUE)
     words: dict[str, Any] = {"ha": "center", "va": "center"}
     ax.text(match - 0.5, -0.75, f"layer 0: “before me came {tokens[match - 1]}”", **words)
     ax.text((match + last) / 2, 0.85, f"layer 1: “who had {tokens[last]} before it?”", **words)
@@ -223,7 +222,8 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
     before = tokens[match - 1]
     here = tokens[match]
-    alt = f"The tokens {' '.join(tokens)}. Layer 0: an arrow from token {match - 1}, {before}, to the {here} after it, "
+    alt = f"The tokens {' '.join(tokens)}. Arrows show what flows. "
+    alt += f"Layer 0: an arrow from token {match - 1}, {before}, to the {here} after it, "
     alt += f"which learns that {before} came before. Layer 1: an arrow from this {here} to the last token, "
     return described(
         fig,
@@ -245,8 +245,8 @@ def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_na
     """
     fig = new_figure(720, 420)
     above, below = fig.subplots(2, 1, sharex=True)
-    of_losses = ((palette.OUTPUT, "-"), (palette.QUERY, (0, (7, 2))))
-    of_scores = ((palette.VALUE, "-"), (palette.INK, (0, (4, 2))))  # no colour of a loss
+    of_losses = ((palette.INK, "-"), (palette.INK, (0, (7, 2))))
+    of_scores = ((palette.WEIGHT, "-"), (palette.WEIGHT, (0, (4, 2))))  # scores are means of weights
     for ax, curves, styles in ((above, losses, of_losses), (below, scores, of_scores)):
         for (colour, style), (name, curve) in zip(styles, curves.items(), strict=False):
             ax.plot(steps, curve, color=colour, linestyle=style, linewidth=1.8, label=name)
@@ -272,6 +272,125 @@ def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_na
 
 def _from_to(curves):
     return ", ".join(f"{name} from {curve[0]:.2f} to {curve[-1]:.2f}" for name, curve in curves.items())
+
+
+def turned_pairs(query: Any, key: Any, angle: float, places: Sequence[tuple[int, int]]) -> Figure:
+    """Draw a query and a key as arrows, turned by angle radians for each place, in one plane for each pair of places.
+
+    query, key: two numbers each, before they are turned; places: (of the query, of the key), with equal differences.
+    """
+    fig = new_figure(240 * len(places), 250)
+    between = []
+    for ax, (i, j) in zip(np.atleast_1d(fig.subplots(1, len(places))), places, strict=True):
+        ends = []
+        for name, arrow, place, colour in (("query", query, i, palette.QUERY), ("key", key, j, palette.KEY)):
+            turn = place * angle
+            x, y = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]) @ np.asarray(arrow)
+            style = {"arrowstyle": "-|>", "color": colour, "linewidth": 2.2, "mutation_scale": 14, "shrinkA": 0,
+                     "shrinkB": 0}  # fmt: skip
+            ax.annotate("", xy=(x, y), xytext=(0, 0), arrowprops=style)
+            ax.text(1.28 * x, 1.28 * y, name, ha="center", va="center", color=colour)
+            ends.append(np.degrees(np.arctan2(y, x)))
+        between.append(round((ends[0] - ends[1]) % 360))
+        ax.add_patch(Circle((0, 0), np.hypot(*query), facecolor="none", edgecolor=palette.INK, linewidth=0.8))
+        ax.set(xlim=(-1.75, 1.75), ylim=(-1.6, 1.6), aspect="equal")
+        ax.set_title(f"query at {i}, key at {j}", pad=4)
+        ax.axis("off")
+    fig.subplots_adjust(left=0.01, right=0.99, top=0.88, bottom=0.02, wspace=0.05)
+    pairs = listed([f"query at place {i} and key at place {j}" for i, j in places])
+    return described(
+        fig,
+        f"A query and a key as arrows, turned by their places: {pairs}. The angle from the key to the query is "
+        f"{listed(sorted({f'{each}°' for each in between}))} in every plane.",
+        "Both arrows turn, and the angle between them stays.",
+    )
+
+
+def clock_hands(frequencies: Any, places: int) -> Figure:
+    """Draw how far each pair of a head has turned at each place: a row of clock hands for each pair.
+
+    frequencies: radians per place of each pair.
+    """
+    frequencies = np.asarray(frequencies, dtype=float)
+    fig = new_figure(720, 58 * len(frequencies) + 34)
+    ax = fig.add_axes((0.2, 0.02, 0.79, 0.86))
+    for row, speed in enumerate(frequencies):
+        for place in range(places):
+            ax.add_patch(Circle((place, row), 0.36, facecolor="none", edgecolor=palette.INK, linewidth=0.7))
+            turn = place * speed
+            ax.plot([place, place + 0.33 * np.cos(turn)], [row, row - 0.33 * np.sin(turn)], color=palette.INK,
+                    linewidth=2.6)  # fmt: skip
+    ax.set(xlim=(-0.5, places - 0.5), ylim=(len(frequencies) - 0.5, -0.5), aspect="equal")
+    ax.set_xticks(range(places), [f"place {place}" if place == 0 else str(place) for place in range(places)])
+    ax.set_yticks(range(len(frequencies)), [f"pair {row}: {np.degrees(speed):.2g}°"
+                  for row, speed in enumerate(frequencies)])  # fmt: skip
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0, pad=3)
+    ax.spines[:].set_visible(False)
+    rows = [f"pair {row} turns by {np.degrees(speed):.2g}° per place" for row, speed in enumerate(frequencies)]
+    return described(
+        fig,
+        f"Clock hands for places 0 to {places - 1}: {'; '.join(rows)}.",
+        "Pair 0 tells one place from the next, and the last pair has hardly moved.",
+    )
+
+
+def heads_of_a_model(scores: Any, best: Sequence[tuple[int, int]], score: str) -> Figure:
+    """Draw a score of every head of a large model, layers as columns and heads as rows, with some heads framed.
+
+    scores: (n_layers, h) numbers from 0 to 1; best: the heads with a frame, (layer, head).
+    """
+    scores = np.asarray(scores, dtype=float)
+    layers, heads = scores.shape
+    height = 24 * heads + 78
+    fig = new_figure(720, height)
+    ax = fig.add_axes((0.07, 46 / height, 0.92, 24 * heads / height))
+    ax.imshow(scores.T, cmap=palette.colormap(), vmin=0, vmax=1, aspect="auto")
+    for layer, head in best:
+        ax.add_patch(
+            Rectangle((layer - 0.5, head - 0.5), 1, 1, facecolor="none", edgecolor=palette.ROSE, linewidth=2.4)
+        )
+    ax.set(xlabel="layer", ylabel="head")
+    ax.set_xticks(range(0, layers, 3))
+    ax.set_yticks(range(0, heads, 2))
+    ax.tick_params(length=0, pad=3)
+    ax.set_title(score, pad=6)
+    ax.spines[:].set_color(palette.INK)
+    framed = ", ".join(f"({layer}, {head}) {scores[layer, head]:.2f}" for layer, head in best)
+    first = min(layer for layer, _ in best)
+    return described(
+        fig,
+        f"{score[0].upper()}{score[1:]} of {layers * heads} heads, {layers} layers of {heads}. "
+        f"The {len(best)} largest, as (layer, head), are framed: {framed}.",
+        f"Dark squares are few, and all of the framed ones stand in layer {first} or later.",
+    )
+
+
+def margins_without(margins: Mapping[str, Any]) -> Figure:
+    """Bars of the mean margin by which the right form of a verb is preferred, with heads switched off one at a time.
+
+    margins: what is switched off -> the mean margin; the first is the whole model, and a dotted line repeats it.
+    """
+    fig = new_figure(640, 38 * len(margins) + 70)
+    ax = fig.add_axes((0.36, 0.26, 0.56, 0.7))
+    rows = range(len(margins))
+    ax.barh(rows, list(margins.values()), color=palette.INK, height=0.6)
+    for row, margin in zip(rows, margins.values(), strict=True):
+        ax.text(margin + 0.04, row, f"{margin:.2f}", va="center")
+    whole = next(iter(margins.values()))
+    ax.axvline(whole, color=palette.INK, linestyle=":", linewidth=1.2)
+    ax.set(
+        xlabel="mean margin of the right verb", xlim=(0, 1.2 * max(margins.values())), ylim=(len(margins) - 0.5, -0.5)
+    )
+    ax.set_yticks(rows, list(margins))
+    ax.tick_params(axis="y", length=0)
+    bars = [f"{name} {margin:.2f}" for name, margin in margins.items()]
+    least = min(margins, key=lambda name: margins[name])
+    return described(
+        fig,
+        f"Mean margin of the right form of the verb: {'; '.join(bars)}.",
+        f"A shorter bar is a model that is less sure of the right verb. The shortest: {least}.",
+    )
 
 
 def head_tables(tables: Any) -> Figure:

@@ -1,15 +1,13 @@
 """The guesses of day 4's lesson: what each asks, what is computed, and why it comes out so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from course_utils.costs import counts
-from course_utils.costs.configurations import MODELS, Configuration
-from course_utils.costs.memory import score_bytes
-from course_utils.costs.mixed import Heads
-from course_utils.models import encoder, induction
+from course_utils.costs.configurations import Configuration
+from course_utils.models import encoder, facts_record, induction
 from course_utils.models.decoder import Decoder
 from course_utils.views import Guess
 
@@ -20,7 +18,7 @@ def the_head_that_looks_back_by_one(model: Decoder) -> Guess:
         4, "the head that looks back by one",
         "One head gives nearly all its weight to the letter just before. In which layer is it?",
         choices=["layer 0", "layer 1", "one in each"], truth=f"layer {scores.argmax() // 4}",
-        why="Its map has one dark line, one place to the left of the diagonal.",
+        why="Its map has one dark line, just left of the diagonal.",
     )  # fmt: skip
 
 
@@ -34,7 +32,7 @@ def rank_of_the_scores() -> Guess:
 
     return Guess.curve(
         4, "rank of the scores",
-        "Twelve tokens of 16 numbers: which rank has the 12 × 12 table of scores of one head?",
+        "Twelve tokens of 16 numbers: what is the rank of the 12 × 12 table of scores of one head?",
         [1, 2, 4, 8, 16], truth=rank, low=0, high=16,
         x_label="number of heads h", y_label="rank", x_scale="log",
         why="Two limits meet here. Which one holds with a single head?",
@@ -46,37 +44,30 @@ def rows_of_head_0() -> Guess:
     rows = token_of.view(1, 2, 3, 2)[0, 0, :, 0].tolist()
     return Guess.choice(
         4, "rows of head 0",
-        "After view alone: of which tokens are the three rows of head 0?",
+        "After view alone: which tokens do the three rows of head 0 come from?",
         choices=["0, 1, 2", "0, 0, 1", "0, 1, 1", "0, 2, 1"], truth=", ".join(map(str, rows)),
         why="Each row takes the next two numbers in memory.",
     )  # fmt: skip
 
 
-def heads_as_wide_as_the_model(models: Sequence[Configuration | Heads]) -> Guess:
+def heads_as_wide_as_the_model(models: Sequence[Configuration]) -> Guess:
     return Guess.number(
         4, "heads as wide as the model",
         f"In how many of {len(models)} models is h · d_head equal to d_model?",
         truth=sum(each.n_heads * each.d_head == each.d_model for each in models),
         low=0, high=len(models), unit="models",
-        why="Three of them are Qwen3, in three sizes, all with d_head = 128.",
+        why="Two of them are Qwen3, in two sizes, both with d_head = 128.",
     )  # fmt: skip
 
 
-def the_last_addition(added: Tensor, stream: Tensor) -> Guess:
-    return Guess.number(
-        4, "the last addition",
-        "How long is what the last feed-forward network adds, over the length of the stream after it?",
-        truth=(added.norm() / stream.norm()).item(), low=0, high=1.5,
-        why="A touch at the end, or most of the answer?",
-    )  # fmt: skip
-
-
-def the_idle_bias(changes: Mapping[str, float]) -> Guess:
+def scores_of_one_token_repeated(scores: Tensor) -> Guess:
+    by_diagonal = all(torch.allclose(line, line[:1]) for line in map(scores.diagonal, range(-5, 6)))
+    choices = ["all are equal", "equal along each row", "equal along each diagonal", "no two are equal"]
     return Guess.choice(
-        4, "the idle bias",
-        "Which bias changes nothing in the output?",
-        choices=changes, truth=min(changes, key=lambda bias: changes[bias]),
-        why="Within rounding. The hint below leads to the reason.",
+        4, "scores of one token repeated",
+        "One token, six times over, turned by place: which of the 36 scores are equal?",
+        choices=choices, truth=choices[2] if by_diagonal else choices[3],
+        why="A score sees how far apart query and key stand.",
     )  # fmt: skip
 
 
@@ -90,17 +81,7 @@ def share_of_the_core() -> Guess:
         "What share of a layer's FLOPs is the core of attention, with d_model = 4096?",
         [1024, 4096, 16384, 65536, 131072], truth=share, low=0, high=1,
         x_label="tokens T", y_label="share of the FLOPs", x_scale="log",
-        why="Counted with the formulas of part 5. Where it passes one half, the next lines find.",
-    )  # fmt: skip
-
-
-def scores_against_weights() -> Guess:
-    return Guess.number(
-        4, "scores against weights",
-        "Tables of weights of all 32 layers, over the bytes of LLaMA 7B's own parameters, at T = 8,192: "
-        "how many times as large?",
-        truth=32 * score_bytes(1, 32, 8192) / (2 * MODELS["LLaMA 7B"].parameters()), low=0, high=50, unit="times",
-        why="One text, 2 bytes a number, one table for each head and layer.",
+        why="Counted with the formulas of the next table, which also say where the share passes one half.",
     )  # fmt: skip
 
 
@@ -131,8 +112,31 @@ def the_head_of_the_story() -> Guess:
     when_wide = wide[tired[:, animal].argmax()]  # (T,)
     return Guess.choice(
         4, "the head of the story",
-        "With wide for tired: where does the head look that gave most to animal?",
+        "The head that gave most to animal: where does it look when tired becomes wide?",
         choices=["more to street", "more to animal"],
         truth="more to street" if when_wide[street] > when_wide[animal] else "more to animal",
         why="It was chosen, out of 72, for its large number.",
+    )  # fmt: skip
+
+
+def loss_without_the_induction_heads() -> Guess:
+    copying = facts_record.fact("induction")
+    return Guess.number(
+        4, "loss without the induction heads",
+        f"Random tokens, three times over: the whole model has a loss of {copying['loss']:.2f}. "
+        "What is it without its eight best induction heads, of 270?",
+        truth=copying["without_best"], low=4, high=16, unit="nats",
+        why="The first copy cannot be known, and its loss is part of both numbers.",
+    )  # fmt: skip
+
+
+def margin_without_the_head_of_the_parcel() -> Guess:
+    agreement = facts_record.fact("agreement")
+    whole, without = (sum(agreement[name]) / len(agreement[name]) for name in ("margins", "without_head"))
+    return Guess.number(
+        4, "margin without the head of the parcel",
+        f"The whole model prefers the right verb by {whole:.2f} in the mean. "
+        "By how much without head 8 of layer 13, which looks from the verb at its subject?",
+        truth=without, low=0, high=3,
+        why="In the mean of twelve sentences.",
     )  # fmt: skip

@@ -54,7 +54,7 @@ def _draw_attention(ax, sizes, qk_norm, rope):
     x = f"(T, {sizes.d_model:,})"
     joined = f"(T, {h * d_head:,})"
     # from the stream down through the norm, and the frame around all that follows
-    _box(ax, 60, 110, 62, 26, "norm")
+    _box(ax, 60, 110, 74, 26, _norm(sizes))
     ax.add_patch(Rectangle((10, 150), 482, 240, facecolor="none", edgecolor=palette.INK, linewidth=0.7))
     ax.text(482, 166, f"attention, {h} heads", ha="right", va="center", weight="bold")
     _arrow(ax, (60, 44), (60, 97))
@@ -95,7 +95,7 @@ def _draw_feed_forward(ax, sizes):
     """Draw the right branch: norm, up (and gate), activation and down, and up to the second plus sign."""
     x = f"(T, {sizes.d_model:,})"
     wide = f"(T, {sizes.d_ff:,})"
-    _box(ax, 610, 110, 62, 26, "norm")
+    _box(ax, 610, 110, 74, 26, _norm(sizes))
     _arrow(ax, (610, 44), (610, 97))
     if sizes.gated:
         _gated(ax, x, wide)
@@ -109,6 +109,11 @@ def _draw_feed_forward(ax, sizes):
     ax.text(610, 376, "feed-forward network", ha="center", va="center", weight="bold")
     _arrow(ax, (637, 330), (730, 56), bend=(730, 330))
     ax.text(685, 326, x, fontsize=10, ha="center", va="bottom")
+
+
+def _norm(sizes):
+    """Return the name of the norm before each branch: models with a gate have RMSNorm."""
+    return "RMSNorm" if sizes.gated else "norm"
 
 
 def _describe(sizes, qk_norm, rope):

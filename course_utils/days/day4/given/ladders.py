@@ -96,7 +96,7 @@ def merge_heads(rng: np.random.Generator) -> list[Rung]:
         Rung("two tokens, two heads", (numbered(rng, 1, 2, 2, 3),),
             "Row t of the result holds what every head has for token t. If the error speaks of view size or stride: "
             "a transposed tensor has to be laid out anew, which reshape and flatten do."),
-        Rung("one head", (numbered(rng, 2, 1, 3, 4),), "With one head the axis of size 1 goes away: (B, T, d_head)."),
+        Rung("one head", (numbered(rng, 2, 1, 3, 4),), "With one head the axis of size 1 disappears: (B, T, d_head)."),
         Rung("one number a head", (numbered(rng, 2, 3, 4, 1),),
             "With d_head = 1 a token has one number from each head."),
         Rung("as many tokens as heads", (numbered(rng, 1, 3, 3, 2),),
@@ -190,9 +190,9 @@ def multi_head(rng: np.random.Generator) -> list[Rung]:
         rung("two heads of width 3", layer(1, 4, 6, 2),
             "Each head works on its own d_head columns of q, k and v: head 0 on the first. Cut and merge as "
             "in exercises 1 and 2, and q, k and v alike. The rows of W_qkv are first all of Q, then K, then "
-            "V, heads in order. The scale is √d_head."),
+            "V, heads in order. Scores are divided by √d_head."),
         rung("three heads of width 2", layer(1, 5, 6, 3),
-            "d_head = d_model / n_heads, and the scale is √d_head, not √d_model."),
+            "d_head = d_model / n_heads, and scores are divided by √d_head, not √d_model."),
         rung("as many tokens as heads", layer(1, 3, 9, 3),
             "With T = h tokens and heads exchange without an error. Cut each token into heads first, then exchange "
             "the axes; and the other way round at the end."),
@@ -437,6 +437,164 @@ def new_layer(kind: type, d_model: int, n_heads: int) -> Any:
     return layer
 
 
+# The block -----------------------------------------------------------------------------------------------------------
+
+
+BLOCK_PARTS = ("gate", "up", "down")
+NORMS = ("norm_1", "norm_2")
+
+
+def block(rng: np.random.Generator) -> list[Rung]:
+    def arrays(B, T, d, d_ff, *mask, size=1.0, attention=1.0, network=1.0):
+        """Draw the arguments of `blocked`: what attention does, both norms, the three maps, x, and the mask if any."""
+        gathers = attention * draw(rng, d, d)
+        norms = (1 + 0.5 * draw(rng, d), 1 - 0.5 * draw(rng, d))
+        maps = (draw(rng, d_ff, d), draw(rng, d_ff, d), network * draw(rng, d, d_ff))
+        return (gathers, *norms, *maps, size * draw(rng, B, T, d), *mask)
+
+    causal = np.tri(4, dtype=bool)
+    return [
+        Rung("its parameters", (4, 10),
+            "Beside its attention, the block has norm_1 and norm_2, each nn.RMSNorm(d_model, eps=1e-5), and "
+            "gate, up and down, each nn.Linear with bias=False. In __init__, super().__init__() comes first.",
+            block_parameters),
+        Rung("an attention that finds nothing", arrays(1, 1, 4, 6, attention=0.0),
+            "Attention adds zeros here, so the output is x + down(SiLU(gate(y)) · up(y)) with y = norm_2(x).", blocked),
+        Rung("a feed-forward network that finds nothing", arrays(1, 1, 4, 6, network=0.0),
+            "down gives zeros here, so the output is x + attention(norm_1(x), mask).", blocked),
+        Rung("one token", arrays(1, 1, 4, 6),
+            "The feed-forward network reads norm_2 of the sum, in which the result of attention already is.", blocked),
+        Rung("several tokens", arrays(1, 5, 4, 6),
+            "Both parts add to x. What is added to is x itself, and what they read is its norm.", blocked),
+        Rung("a narrow feed-forward network", arrays(1, 3, 6, 2), "d_ff may be anything: gate and up lead there.",
+            blocked),
+        Rung("a batch", arrays(3, 4, 5, 7), "The sequences of a batch do not see each other.", blocked),
+        Rung("all sizes equal", arrays(3, 3, 3, 3), "With equal sizes a wrong map raises nothing: down leads back.",
+            blocked),
+        Rung("a long stream", arrays(1, 3, 4, 6, size=100.0),
+            "The stream may be large. What each part reads has a usual size, and what it is added to stays large.",
+            blocked),
+        Rung("tokens near zero", arrays(1, 3, 4, 6, size=0.003, attention=0.002),
+            "eps is added to the mean of the squares, and here it counts: nn.RMSNorm(d_model, eps=1e-5).", blocked),
+        Rung("mask=None, given", arrays(1, 4, 4, 6, None),
+            "The block is called as block(x, mask=None) here, and hands None on to attention.", blocked_by_name),
+        Rung("a causal mask", arrays(2, 4, 4, 6, causal),
+            "The mask is for attention: self.attention(…, mask). The norms and the network need none.", blocked),
+        Rung(UNTOUCHED, arrays(2, 4, 4, 6, causal),
+            "The output is right, but forward writes into x or into the weights, or changes the mode (block.training). "
+            "Write x = x + … in place of x += …, which writes into x.", block_changes),
+        Rung("the gradients", (*arrays(2, 4, 4, 6, causal), draw(rng, 2, 4, 4)),
+            NO_GRADIENT.format("x and to all maps and norms"), block_gradients),
+        Rung("float32", as_single(arrays(2, 4, 4, 6, causal)),
+            "Block and x are float32 here, and what you make must be too.", blocked,
+            tolerance=SINGLE),
+    ]  # fmt: skip
+
+
+def gatherer(values: Array) -> torch.nn.Module:
+    """Return an attention that gives each token the mean of those it may see, times a matrix (d_model, d_model)."""
+    import torch
+
+    class Gatherer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.matrix = torch.nn.Parameter(torch.as_tensor(values).clone())
+
+        def forward(self, x, mask=None):
+            T = x.shape[-2]
+            seen = torch.ones(T, T, dtype=torch.bool) if mask is None else mask
+            return (seen / seen.sum(dim=-1, keepdim=True)).to(x.dtype) @ x @ self.matrix
+
+    return Gatherer()
+
+
+def new_block(kind: type, attention: torch.nn.Module, d_model: int, d_ff: int) -> Any:
+    """Make a block of the learner's class. Raises BadResult unless it has its norms and its maps, without bias."""
+    import torch
+
+    if not isinstance(kind, type):
+        raise BadResult("Block is no class: write class Block(nn.Module)")
+    made = kind(attention, d_model, d_ff)
+    if not isinstance(made, torch.nn.Module):
+        raise BadResult("Block is no module: write class Block(nn.Module)")
+    for name in BLOCK_PARTS:
+        if not isinstance(getattr(made, name, None), torch.nn.Linear):
+            raise BadResult(f"the block has no nn.Linear called {name}: assign it to self.{name} in __init__")
+        if getattr(made, name).bias is not None:
+            raise BadResult(f"{name} has a bias: write bias=False")
+    for name in NORMS:
+        weight = getattr(getattr(made, name, None), "weight", None)
+        if not isinstance(weight, torch.nn.Parameter):
+            raise BadResult(f"the block has no norm called {name}: self.{name} = nn.RMSNorm(d_model, eps=1e-5)")
+    return made
+
+
+def filled_block(kind: type, gathers: Array, *weights: Array) -> Any:
+    """Make a block of the learner's class with copies of these weights, in their dtype."""
+    import torch
+
+    gate = weights[2]
+    made = new_block(kind, gatherer(gathers), gate.shape[1], gate.shape[0]).to(torch.as_tensor(gate).dtype)
+    with torch.no_grad():
+        for name, values in zip((*NORMS, *BLOCK_PARTS), weights, strict=True):
+            weight = getattr(made, name).weight
+            values = torch.as_tensor(values)
+            if weight.shape != values.shape:
+                raise BadResult(f"{name}.weight is {tuple(weight.shape)}, expected {tuple(values.shape)}")
+            weight.copy_(values)
+    return made
+
+
+def blocked(kind: type, *args: Any) -> dict[str, Any]:
+    """Return the output of a new block: `filled_block`'s arguments, x, and the mask if there is one."""
+    import torch
+
+    return {"output": output_of(filled_block(kind, *args[:6]), torch.as_tensor(args[6]), *tensors(args[7:]))}
+
+
+def blocked_by_name(kind: type, *args: Any) -> dict[str, Any]:
+    """Return the output of a new block that receives its mask by name."""
+    import torch
+
+    (mask,) = tensors(args[7:])
+    return {"output": output_of(filled_block(kind, *args[:6]), torch.as_tensor(args[6]), mask=mask)}
+
+
+def block_parameters(kind: type, d_model: int, d_ff: int) -> dict[str, Any]:
+    """Return the shapes of all weights, and the number of parameters beside those of the attention."""
+    made = new_block(kind, gatherer(np.zeros((d_model, d_model))), d_model, d_ff)
+    shapes = {
+        f"the shape of {name}.weight": np.array(getattr(made, name).weight.shape) for name in (*NORMS, *BLOCK_PARTS)
+    }
+    sizes = [p.numel() for p in made.parameters() if p.requires_grad]
+    return shapes | {"the number of parameters to train": float(sum(sizes))}
+
+
+def block_changes(kind: type, *args: Any) -> float:
+    """Return 1.0 if a block writes into x, into the mask or into its own weights, or changes its mode, else 0.0."""
+    import torch
+
+    written = []
+    for training in (True, False):
+        made = filled_block(kind, *args[:6]).train(training)
+        weights = [p.detach().clone() for p in made.parameters()]
+        written.append(changes(made, torch.as_tensor(args[6]), *tensors(args[7:])))
+        written.append(not all(map(torch.equal, weights, (p.detach() for p in made.parameters()))))
+        written.append({part.training for part in made.modules()} != {training})
+    return float(max(written))
+
+
+def block_gradients(kind: type, *args: Any) -> dict[str, Any]:
+    """Return the gradients of a weighted sum of the outputs with respect to x and to all weights."""
+    import torch
+
+    made = filled_block(kind, *args[:6])
+    x = torch.as_tensor(args[6]).clone().requires_grad_()
+    back(output_of(made, x, *tensors(args[7:-1])), torch.as_tensor(args[-1]))
+    leaves = {"x": x} | {name: getattr(made, name).weight for name in (*NORMS, *BLOCK_PARTS)}
+    return {f"gradient of {name}": gradient_of(leaf) for name, leaf in leaves.items()}
+
+
 # Counts --------------------------------------------------------------------------------------------------------------
 
 
@@ -527,6 +685,64 @@ def crossover(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
+# Rotation ------------------------------------------------------------------------------------------------------------
+
+
+def rotation(rng: np.random.Generator) -> list[Rung]:
+    def at(*positions):
+        return np.array(positions)
+
+    pair = "A pair (a, b) becomes (a cos − b sin, a sin + b cos)."
+    return [
+        Rung("place 0", (draw(rng, 1, 4), at(0)), "At place 0 nothing is turned: cos 0 is 1 and sin 0 is 0.",
+            shape_hint="Return a tensor of the shape of x."),
+        Rung("one pair, one place", (np.array([[1.0, 0.0]]), at(1)),
+            pair + " With one pair the angle is 1 radian per place, so (1, 0) becomes (cos 1, sin 1)."),
+        Rung("another pair", (np.array([[0.5, 2.0]]), at(2)), pair + " The angle is 2 radians here."),
+        Rung("two pairs", (draw(rng, 1, 4), at(3)),
+            "Numbers 0 and 1 are pair 0, numbers 2 and 3 pair 1. Pair p turns by base^(−2p/d) radians per place: here "
+            "by 1 and by 0.01."),
+        Rung("three pairs", (draw(rng, 1, 6), at(2)),
+            "The results stand where their pairs stood: numbers 2p and 2p + 1. torch.stack along a new last axis and "
+            "flatten put them there."),
+        Rung("another base", (draw(rng, 1, 6), at(5), 4.0),
+            "The base is 4 here, and pair p turns by 4^(−2p/6) radians per place."),
+        Rung("three tokens", (draw(rng, 3, 4), at(0, 1, 2)), "Token t is turned by its own place, positions[t]."),
+        Rung("a text that goes on", (draw(rng, 3, 4), at(7, 8, 9)),
+            "These tokens stand at places 7 to 9: the places are those in positions, and need not begin at 0."),
+        Rung("places out of order", (draw(rng, 4, 6), at(3, 0, 11, 1)),
+            "The places are those in positions, as they are."),
+        Rung("batch and heads", (draw(rng, 2, 3, 4, 6), at(0, 1, 2, 3)),
+            "Axes in front of the tokens are batch and heads, and all of them are turned alike."),
+        Rung("all sizes equal", (draw(rng, 4, 4, 4, 4), at(2, 3, 5, 6)),
+            "With equal sizes a wrong axis raises nothing. Places belong to the last axis but one, pairs to the last."),
+        Rung("far along in a text", (draw(rng, 2, 3, 8), at(0, 150, 900)),
+            "Any place: the angle is place times speed."),
+        Rung(UNTOUCHED, (draw(rng, 2, 3, 4), at(1, 2, 3)), NEW_TENSORS, changes),
+        Rung("the gradient", (draw(rng, 2, 3, 4), at(1, 2, 3), draw(rng, 2, 3, 4)), NO_GRADIENT.format("x"), gradient),
+        Rung("float32", (draw(rng, 2, 3, 8).astype(np.float32), at(4, 5, 6)),
+            "x is float32 here, and the result must be, too: x.dtype.", in_its_dtype,
+            tolerance={"turned": (1e-4, 1e-4)}),
+    ]  # fmt: skip
+
+
+def in_its_dtype(function: Callable, x: Array, *rest: Any) -> dict[str, Any]:
+    """Return the result. Raises BadResult unless it has the dtype of x."""
+    import torch
+
+    x = torch.as_tensor(x)
+    result = torch.as_tensor(function(x, *rest))
+    if result.dtype != x.dtype:
+        raise BadResult(f"the result is {result.dtype} for an x of {x.dtype}: keep the dtype")
+    return {"turned": result}
+
+
+def places(draft: Draft) -> np.ndarray:
+    """Draw places of tokens, up to the largest of the rung."""
+    most = int(np.max(draft.rung[len(draft.args)]))
+    return np.array([draft.choose(0, most) for _ in range(draft.size("T"))], dtype=np.int64)
+
+
 # Grouped queries -----------------------------------------------------------------------------------------------------
 
 
@@ -551,7 +767,7 @@ def grouped_query(rng: np.random.Generator) -> list[Rung]:
         Rung("4 query heads, 2 key heads", arrays(1, 4, 2, 2, 3, 3), consecutive),
         Rung("6 query heads, 2 key heads", arrays(1, 6, 2, 3, 2, 5), consecutive + " Here a group has three."),
         Rung("6 query heads, 3 key heads", arrays(2, 6, 3, 2, 4, 3), consecutive + " Here a group has two."),
-        Rung("scaled by √d", arrays(1, 4, 2, 3, 4, 9, size=1.5), "The scale is √d, the width of one head."),
+        Rung("scaled by √d", arrays(1, 4, 2, 3, 4, 9, size=1.5), "Scores are divided by √d."),
         Rung("n = m = h = d", arrays(1, 3, 1, 3, 3, 3),
             "With equal sizes a wrong axis raises nothing. The softmax runs along the last axis, the "
             "keys. Without a mask nothing is blocked."),
@@ -652,8 +868,8 @@ def induction_score(rng: np.random.Generator) -> list[Rung]:
         Rung("a head that looks at the token before", (head(5, lambda i: i - 1), 5),
             "This is a previous-token head. It never looks one period back: the score is 0."),
         Rung("a head that looks at the same token", (head(5, lambda i: i - 5), 5),
-            "This head looks at the first occurrence of the token itself, key i − period. Asked for "
-            "is the token after it: the score is 0."),
+            "This head looks at the first occurrence of the token itself, key i − period. The score takes "
+            "the token after it: the score is 0."),
         Rung("a head that looks two tokens after", (head(5, lambda i: i - 3), 5),
             "This head looks one token too far: the score is 0."),
         Rung("equal weights", (np.tril(np.ones((6, 6))) / np.arange(1, 7)[:, None], 3),
@@ -728,7 +944,7 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
             "With as many heads as layers nothing tells you that the two were exchanged: "
             "(layer, head), and head_masks[layer, head]."),
         rung("a head that does harm", table(3, 2, {bad: (-4, whole), good: (2, [0, 1, 2]), poor: (1, [3])}),
-            "Without one of these heads the loss falls, and by more than it rises without any other. Asked for is "
+            "Without one of these heads the loss falls, and by more than it rises without any other. Look for "
             "the largest rise, not the largest change."),
         rung("no head helps",
             table(2, 2, {tuple(least): (-0.5, whole), tuple(more): (-1.5, whole), tuple(most): (-3, whole)}, rest=-6),
@@ -1097,6 +1313,25 @@ SMALL_LAYERS = (
         code=FILLED + "layer(x{mask})",
     ),
 )
+BLOCK_WEIGHTS = ("d d", "d", "d", "f d", "f d", "d f", "B T d")
+BLOCK_NAMES = ("M", "g_1", "g_2", "W_gate", "W_up", "W_down", "x")
+FILLED_BLOCK = (
+    "from course_utils.days.day4 import filled_block  # its attention: the mean of what a token may see, times M\n"
+    "block = filled_block({f}, M, g_1, g_2, W_gate, W_up, W_down)\n"
+)
+SMALL_BLOCKS = (
+    Small(("=d", "=f"), measures=(block_parameters,), names=("d_model", "d_ff"),
+        code="list({f}(nn.Identity(), d_model, d_ff).parameters())"),
+    Small((*BLOCK_WEIGHTS, "mask T T", "B T d"), measures=(block_gradients,), names=(*BLOCK_NAMES, "mask", "wanted"),
+        code=FILLED_BLOCK + "(block(x.requires_grad_(), mask) * wanted).sum().backward()\nx.grad"),
+    Small((*BLOCK_WEIGHTS, "mask T T"), measures=(blocked, blocked_by_name), names=(*BLOCK_NAMES, "mask"),
+        code=FILLED_BLOCK + "block(x{mask})"),
+)  # fmt: skip
+SMALL_ROTATIONS = (
+    Small(("… T p*2", Drawn("T", places), "… T p*2"), measures=(gradient,), names=("x", "positions", "wanted"),
+        code=GRADIENT.replace("{more}", ", positions")),
+    Small(("… T p*2", Drawn("T", places))),
+)  # fmt: skip
 QUERIES = ("B g*r n d", "B g m d", "B g m d")
 SMALL_GROUPS = (
     Small(
@@ -1125,6 +1360,22 @@ LADDERS = {
         forbidden=WHOLE_ATTENTION,
         small=SMALL_LAYERS,
     ),
+    "block": Ladder(("Block",), ("output",), block, tensors=True, small=SMALL_BLOCKS),
+    "count_flops": Ladder(
+        ("layer_flops",), ("projections", "core", "feed_forward"), count_flops, small=(Small((whole(),) * 3),)
+    ),
+    "crossover": Ladder(("crossover_length",), ("T",), crossover, small=(Small((whole(), whole())),)),
+    "rotation": Ladder(("rotate",), ("turned",), rotation, tensors=True, convert=one_tensor, small=SMALL_ROTATIONS),
+    "grouped_query": Ladder(
+        ("grouped_query_attention",),
+        ("output",),
+        grouped_query,
+        tensors=True,
+        convert=one_tensor,
+        cases=GROUPS,
+        forbidden=WHOLE_ATTENTION,
+        small=SMALL_GROUPS,
+    ),
     "layer_by_hand": Ladder(
         ("columns_of_W_Q", "columns_of_W_K", "parameters_in_all", "kept_of_a_token", "scores_of_a_text"),
         by_hand=True,
@@ -1139,28 +1390,6 @@ LADDERS = {
         quantities=matrices,
         small=(Small((whole(),) * 4, fits=cut_evenly),),
     ),
-    "count_flops": Ladder(
-        ("layer_flops",), ("projections", "core", "feed_forward"), count_flops, small=(Small((whole(),) * 3),)
-    ),
-    "crossover": Ladder(("crossover_length",), ("T",), crossover, small=(Small((whole(), whole())),)),
-    "grouped_query": Ladder(
-        ("grouped_query_attention",),
-        ("output",),
-        grouped_query,
-        tensors=True,
-        convert=one_tensor,
-        cases=GROUPS,
-        forbidden=WHOLE_ATTENTION,
-        small=SMALL_GROUPS,
-    ),
-    "induction_score": Ladder(
-        ("induction_score",),
-        ("score",),
-        induction_score,
-        tensors=True,
-        small=(Small((shares("2*p 2*p"), "=p"), fits=of_two_or_more),),
-    ),
-    "head_ablation": Ladder(("most_important_head",), ("head",), head_ablation, tensors=True, small=SMALL_TABLES),
     "find_the_bug": Ladder(
         ("broken_groups",),
         ("output", "weights"),
@@ -1170,5 +1399,13 @@ LADDERS = {
         forbidden=WHOLE_ATTENTION,
         small=(Small(("B n g*r*d", "B m g*d", "B m g*d", "=g*r", "=g")),),
     ),
+    "induction_score": Ladder(
+        ("induction_score",),
+        ("score",),
+        induction_score,
+        tensors=True,
+        small=(Small((shares("2*p 2*p"), "=p"), fits=of_two_or_more),),
+    ),
+    "head_ablation": Ladder(("most_important_head",), ("head",), head_ablation, tensors=True, small=SMALL_TABLES),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
