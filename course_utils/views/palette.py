@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
+_BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
+
 QUERY = "#0072B2"
 KEY = "#D55E00"
 VALUE = "#009E73"
 OUTPUT = "#CC79A7"
-WEIGHT = "#2171B5"
+WEIGHT = _BLUES[3]
 WRONG = "#B33679"
 INK = "#757982"
 GREEN = "#117733"
@@ -33,7 +35,6 @@ MOSS = "#999933"
 ROSE = "#CC6677"
 
 ROLES = {"query": QUERY, "key": KEY, "value": VALUE, "output": OUTPUT}
-_BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
 
 
 @functools.cache
