@@ -173,7 +173,7 @@ class GradingKernel(RunningKernel):
         """Run a cell.
 
         Args:
-            given: The cell is given to everybody, and has as much time as the start of a kernel.
+            provided: The cell is given to everybody, and has as much time as the start of a kernel.
 
         Returns:
             The error that the cell raised, as "Name: text", or None.

@@ -35,7 +35,7 @@ def read_answers(data: bytes, name: str, questions: list[Question], provided: Co
     Args:
         data: Content of the notebook file.
         name: File name for error messages.
-        given: Names that every student gets defined by cells of the course.
+        provided: Names that every student gets defined by cells of the course.
 
     Raises:
         Unreadable: The file is no notebook, has too much code, is a lesson, or holds another day's exercises or none.
