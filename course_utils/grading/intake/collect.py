@@ -7,7 +7,7 @@ import os
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from course_utils.answer_key.key import COURSE
@@ -63,6 +63,7 @@ class Submission:
     student: str
     path: Path
     day: int | None = None
+    _: KW_ONLY
     member: str = ""
     inner: str = ""
     lms_id: str = ""
@@ -203,15 +204,15 @@ class _Finder:
         download = self._downloads[scope]
         self.candidates.append(
             Submission(
-                unicodedata.normalize("NFC", named.student or ""),
-                node.path,
-                hint or day,
-                node.member,
-                node.inner,
-                named.lms_id,
-                f"{download}/{named.back}" if download and named.back else "",
-                named.late,
-                node.problem,
+                student=unicodedata.normalize("NFC", named.student or ""),
+                path=node.path,
+                day=hint or day,
+                member=node.member,
+                inner=node.inner,
+                lms_id=named.lms_id,
+                back=f"{download}/{named.back}" if download and named.back else "",
+                late=named.late,
+                problem=node.problem,
                 scope=scope if named.local else 0,
                 doubtful=bool(hint and day and hint != day),
                 packed=packed,
