@@ -18,7 +18,7 @@ from rich.table import Table
 from course_utils.course import NUMBERS, WORK_FOLDER, duration, folder_advice
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
-from course_utils.grading.reports.feedback import feedback_place
+from course_utils.grading.reports.feedback import feedback_path
 from course_utils.grading.reports.report import untouched
 from course_utils.grading.results import Graded, ungraded
 from course_utils.progress import RECORD, DayProgress, Progress, digest, notebook_name, read_progress, read_record
@@ -101,7 +101,7 @@ def show_outcome(graded: Iterable[Graded], folder: Path, console: Console) -> No
     _print_next(progress, console)
     begun = [each for each in graded if each.day is not None and each.exercises and not untouched(each)]
     for each in sorted(begun, key=lambda each: each.day or 0):
-        console.print(f"Feedback on day {each.day}: {folder / feedback_place(each)}", markup=False, soft_wrap=True)
+        console.print(f"Feedback on day {each.day}: {folder / feedback_path(each)}", markup=False, soft_wrap=True)
 
 
 def show_progress(root: Path, console: Console) -> None:
