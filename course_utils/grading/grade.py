@@ -15,7 +15,7 @@ import nbformat
 import pytest
 
 from course_utils.answer_key.key import Question, checks_of
-from course_utils.checks.judge.cells import LARGEST_CELL
+from course_utils.checks.cells import LARGEST_CELL
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.errors import PutOff, Unreadable

@@ -27,7 +27,7 @@ import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from course_utils.answer_key.key import check_parts, checks_of, provided_cells, reference_answers, with_seed
-from course_utils.checks.judge.cells import used_names
+from course_utils.checks.cells import used_names
 from course_utils.checks.judge.duel_server import Arena
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of

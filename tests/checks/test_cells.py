@@ -5,7 +5,7 @@ import json
 import pytest
 
 from course_utils.answer_key.key import COURSE
-from course_utils.checks.judge.cells import complete, defines, modules_not_graded, plain
+from course_utils.checks.cells import complete, defines, modules_not_graded, plain
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.grading.intake.answers import read_answers
 

@@ -53,7 +53,8 @@ IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what
     "diagnosis": {"kernel"},
     "judge": {"kernel", "diagnosis"},
     "examples": {"kernel", "judge"},
-    "interactive": {"kernel", "judge", "examples"},
+    "cells": set(),
+    "interactive": {"cells", "kernel", "judge", "examples"},
     "__init__": {"interactive"},
 }
 # What imports by a name that it is given: the loader, a package of widgets, and a process beside student code.

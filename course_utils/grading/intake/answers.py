@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from course_utils.answer_key.key import COURSE, AnswerKey, Question
-from course_utils.checks.judge.cells import LARGEST_CELL, complete, definitions, plain, statements
-from course_utils.checks.judge.cells import defines as defines_names
+from course_utils.checks.cells import LARGEST_CELL, complete, definitions, plain, statements
+from course_utils.checks.cells import defines as defines_names
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.files import parse_notebook
 
