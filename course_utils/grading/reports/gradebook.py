@@ -373,14 +373,9 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     retained = 0  # comments that were there before
     for person, row in matches:
         for day, one in person.days.items():
-            # the teacher's comment stays, with ours below it; it is written before the grade, whose cell it looks at
+            # the comment is written before the grade, because it depends on whether there was a grade before
             if "feedback comments" in column_of:
-                cell = column_of["feedback comments"]
-                graded_by_hand = bool(row[column_of["grade"]].strip())
-                ours = "" if one.status == "unreadable" and graded_by_hand else comment(one, answer_key)
-                theirs = _without_ours(row[cell], answer_key, day)
-                row[cell] = "<br>".join(part for part in (theirs, ours) if part)
-                retained += bool(theirs)
+                retained += _write_comment(row, column_of, one, answer_key, day)
             # the grade, scaled to the maximum of the assignment
             full = _full_points(graded, day)
             maximum = _parse_number(row[column_of["maximum grade"]]) if "maximum grade" in column_of else None
@@ -413,6 +408,18 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
         names=names,
         nowhere=away,
     )
+
+
+def _write_comment(
+    row: list[str], column_of: Mapping[str, int], graded: Graded, answer_key: AnswerKey, day: int
+) -> bool:
+    """Write our comment below the teacher's in a row, and return whether there was one of the teacher's."""
+    cell = column_of["feedback comments"]
+    graded_by_hand = bool(row[column_of["grade"]].strip())
+    ours = "" if graded.status == "unreadable" and graded_by_hand else comment(graded, answer_key)
+    theirs = _without_ours(row[cell], answer_key, day)
+    row[cell] = "<br>".join(part for part in (theirs, ours) if part)
+    return bool(theirs)
 
 
 def _identities(
