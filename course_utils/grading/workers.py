@@ -78,8 +78,17 @@ def as_unreadable(submission: Submission, settings: Settings, why: str) -> Grade
         full = sum(question.points for question in settings.answer_key.questions(day)) if day is not None else 0.0
     except CourseError:
         day = None
-    about = (submission.student, submission.name, day, "unreadable", 0.0, full, 0.0)
-    return Graded(*about, message=one_line(why), lms_id=submission.lms_id)
+    return Graded(
+        student=submission.student,
+        notebook=submission.name,
+        day=day,
+        status="unreadable",
+        score=0.0,
+        max_score=full,
+        seconds=0.0,
+        message=one_line(why),
+        lms_id=submission.lms_id,
+    )
 
 
 class Kernels:

@@ -46,6 +46,7 @@ ROOMS = {
 }
 IN_GRADING = {  # within it the same: what comes in knows nothing of what goes out
     "intake": {"results"},
+    "notebook": {"intake", "redact", "results"},
     "reports": {"intake", "results"},
 }
 IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what decides knows nothing of the notebook

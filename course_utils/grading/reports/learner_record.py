@@ -76,7 +76,8 @@ def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path
     Returns:
         A sentence for the learner if the old file was damaged and put aside, else an empty string.
     """
-    new = {str(each.day): _record(each, own[each.notebook]) for each in graded if _is_progress(each, own)}
+    counted = [each for each in graded if each.notebook in own and each.day in NUMBERS and not ungraded(each)]
+    new = {str(each.day): _record(each, own[each.notebook]) for each in counted}
     if not new:
         return ""
     path = folder / RECORD
@@ -134,10 +135,6 @@ def _print_next(progress: Progress, console: Console) -> None:
     day, exercise = progress.next
     what = f"day {day.number}, {exercise.title} ({exercise.minutes} minutes)"
     console.print(f"Next: {what}, in exercises/{day.name}.ipynb", markup=False, soft_wrap=True)
-
-
-def _is_progress(graded: Graded, own: Mapping[str, str]) -> bool:
-    return graded.notebook in own and graded.day in NUMBERS and not ungraded(graded)
 
 
 def _record(graded: Graded, answers: str) -> dict:
