@@ -153,10 +153,10 @@ def last_part(line: str) -> int:
 
     It is LAST for an appendix, and 0 if the line names no part.
     """
-    place = re.search(r"· lesson (?:parts? ([\d, and to]+)|appendix)", line)
-    if not place:
+    match = re.search(r"· lesson (?:parts? ([\d, and to]+)|appendix)", line)
+    if not match:
         return 0
-    return max(map(int, re.findall(r"\d+", place[1]))) if place[1] else LAST
+    return max(map(int, re.findall(r"\d+", match[1]))) if match[1] else LAST
 
 
 def around_day(name: str) -> tuple[str, str] | None:

@@ -161,7 +161,7 @@ def real_model() -> Finding:
         from course_utils.models.pretrained import store
 
         if not (missing := real.missing()):
-            return Finding("real model", GOOD, str(store.chosen() or store.place()))
+            return Finding("real model", GOOD, str(store.chosen() or store.model_path()))
     except Exception as error:  # no torch, or COURSE_MODEL names a file that does not exist
         missing = _describe_error(error)
     return Finding("real model", OPTIONAL, "not here; lessons show what it gave", missing)
@@ -175,8 +175,8 @@ def jupyterlab() -> Finding:
         return Finding("JupyterLab", NEEDED, "not installed", f"{_pip(pinned)}: notebooks are opened with it")
     from jupyter_core.paths import jupyter_path
 
-    places = [Path(path) for path in jupyter_path("labextensions")]
-    missing = [name for name in EXTENSIONS if not any((place / name / "package.json").exists() for place in places)]
+    folders = [Path(path) for path in jupyter_path("labextensions")]
+    missing = [name for name in EXTENSIONS if not any((folder / name / "package.json").exists() for folder in folders)]
     if not missing:
         return Finding("JupyterLab", GOOD, f"{installed}, with the extensions that show widgets")
     widgets = [name for name in missing if name != "course_utils"]

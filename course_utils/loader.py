@@ -8,11 +8,13 @@ Only this module imports modules by name, because no other module knows the days
     days/dayN/figures.py          functions that draw the figures of the lesson
     days/dayN/quiz.yaml           the questions of the quiz
     days/dayN/wording.yaml        replacements on the web page for text that is true only in JupyterLab
+    days/dayN/NAME.py             what `of_a_day` finds: the watches of day 7's promises
     answers/dayN/exercises.py     EXERCISES: the points, reference answer and known mistakes of each exercise
     answers/dayN/duel.py          UNSEEN: more implementations, which only grading tries
     answers/dayN/cards.yaml       the reasons for the day's claims, and the mistakes that become flash cards
 
-A student's edition has no `answers`. `data/schemas/` holds a schema for each kind of YAML file.
+A lesson itself imports `days/dayN/guesses.py`, its guesses, and the build reads `days/dayN/references.md`, the sources
+that it rests on. A student's edition has no `answers`. `data/schemas/` holds a schema for each kind of YAML file.
 """
 
 from __future__ import annotations

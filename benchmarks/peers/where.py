@@ -11,7 +11,9 @@ from nbval.plugin import IPyNbCell
 
 from course_utils.grading import grade
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.plugin import ExerciseCell, GradedNotebook, ProvidedCell
+from course_utils.grading.notebook.attempts import Attempt
+from course_utils.grading.notebook.kernels import NotebookKernels
+from course_utils.grading.notebook.plugin import ProvidedCell
 from course_utils.grading.reports import report
 from course_utils.sandbox.kernel import GradingKernel
 from peers.graders import DAY
@@ -20,13 +22,13 @@ from peers.graders import DAY
 STEPS = {
     "reading the submission": (grade, ("read_answers",)),
     "pytest and nbval": (grade, ("run_notebook",)),
-    "starting the kernel": (GradedNotebook, ("launch",)),
+    "starting the kernel": (NotebookKernels, ("launch",)),
     "given cells": (ProvidedCell, ("runtest",)),
-    "fresh kernels after a slip": (GradedNotebook, ("ensure_kernel",)),
+    "fresh kernels after a slip": (NotebookKernels, ("prepare",)),
     "answer cells": (GradingKernel, ("run",)),
     "checks": (IPyNbCell, ("runtest",)),
-    "comparing": (ExerciseCell, ("compare_outputs",)),
-    "stopping the kernel": (GradedNotebook, ("drop_kernel",)),
+    "comparing": (Attempt, ("judge",)),
+    "stopping the kernel": (NotebookKernels, ("drop",)),
     "reports": (report, ("write_reports",)),
 }
 OPEN = {"pytest and nbval", "checks"}

@@ -14,7 +14,7 @@ import nbformat
 
 import course_utils
 from course_utils.answer_key.strip_answers import HIDDEN, find_regions, stub_source
-from course_utils.checks.judge.cells import statements
+from course_utils.checks.cells import statements
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import is_hidden

@@ -14,13 +14,13 @@ from course_utils.attention.triton_setup import (
     LOG2_E,
     config,
     keys_to_visit,
+    launch_lock,
     padded,
     situation,
     tiles,
     tl,
     triton,
     tuned,
-    turn,
 )
 
 SMALL = config(32, 32, 4, 1)
@@ -54,7 +54,7 @@ def backward(
     inputs = tiles(q), tiles(k), tiles(v), tiles(do)
     rest = lse, delta, n, n_keys, h // h_kv, scale * LOG2_E.value
     options = {"CAUSAL": causal, "D_HEAD": padded(d), "enable_fp_fusion": True, "situation": situation(q, k, causal)}
-    with turn(q):
+    with launch_lock(q):
         blocks = triton.cdiv(n, 64), h, B
         delta_kernel[blocks](tiles(o, 64), tiles(do, 64), d_lse, delta, n, D_HEAD=padded(d), BLOCK_Q=64)
         run = tuned(d_queries_kernel, D_QUERIES, q)

@@ -21,6 +21,7 @@ from course_utils.attention.triton_setup import (
     LOG2_E,
     check_inputs,
     config,
+    launch_lock,
     padded,
     positive_scale,
     readable,
@@ -29,7 +30,6 @@ from course_utils.attention.triton_setup import (
     tl,
     triton,
     tuned,
-    turn,
 )
 
 MOST_ROWS = 64  # of queries times heads in a group; with more, the parts are no longer bound by reading keys
@@ -138,7 +138,7 @@ def attend_to_parts(
     ROWS = max(16, padded(rows))  # tensor cores multiply 16 rows at a time
     options = {"CAUSAL": causal, "D": d, "D_HEAD": padded(d), "ROWS": ROWS, "enable_fp_fusion": True}
     run = tuned(part_kernel, PARTS, q, INTERPRETER_CONFIG)
-    with turn(q):
+    with launch_lock(q):
         run[(n_splits, h_kv, B)](
             tiles(q, ROWS), tiles(k), tiles(v), m, l, o, lengths, n, n_keys, rows, scale * LOG2_E.value,
             situation=situation(q, k, causal), **options,
@@ -157,7 +157,7 @@ def merge_parts(parts: Partial, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     output = o.new_empty(*shape, d, dtype=dtype)
     lse = o.new_empty(shape)
     if lse.numel():
-        with turn(o):
+        with launch_lock(o):
             merge_kernel[(lse.numel(),)](m, l, o, output, lse, n_splits, D=d, D_HEAD=padded(d), BLOCK=16, num_warps=4)
     return output, lse
 

@@ -107,7 +107,7 @@ def metered_naive(
     put on when the softmax runs, and saves no byte. Raises as `metered_forward` does, and ValueError where `memory`
     cannot hold one row of S and one of P.
     """
-    block_q, block_k = _check(q, k, v, memory, block_q, block_k)
+    block_q, block_k = _verified_block_sizes(q, k, v, memory, block_q, block_k)
     causal = check_causal(causal)
     scale = check_scale(scale, q.shape[-1])
     two_rows = 2 * q.element_size() * max(1, len(k))
@@ -181,7 +181,7 @@ def metered_forward(
     is free of `memory`, unless given. Rows that attend to nothing stay 0 (−inf in lse) and move nothing. Raises
     ValueError for shapes or blocks that do not fit, TypeError for other dtypes, before anything moves.
     """
-    block_q, block_k = _check(q, k, v, memory, block_q, block_k)
+    block_q, block_k = _verified_block_sizes(q, k, v, memory, block_q, block_k)
     n = len(q)
     m = len(k)
     causal = check_causal(causal)
@@ -292,10 +292,10 @@ def _room(memory: FastMemory) -> int:
     return memory.capacity_bytes - memory.held
 
 
-def _check(
+def _verified_block_sizes(
     q: Tensor, k: Tensor, v: Tensor, memory: FastMemory, block_q: int | None, block_k: int | None
 ) -> tuple[int, int]:
-    """The block sizes to use, after checking that everything fits."""
+    """Return the block sizes to use, after checking that everything fits."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 2:
             raise ValueError(f"{name} is {tuple(x.shape)}: traffic is counted for one head, a matrix of rows")

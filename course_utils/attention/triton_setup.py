@@ -56,7 +56,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 @contextlib.contextmanager
-def turn(x: Tensor) -> Iterator[None]:
+def launch_lock(x: Tensor) -> Iterator[None]:
     """To launch within, on the device of x. Neither Triton's interpreter nor its autotuner can serve two threads."""
     with _ONE_AT_A_TIME, torch.cuda.device_of(x):
         if x.is_cuda:

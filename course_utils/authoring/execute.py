@@ -133,15 +133,15 @@ def _verify_checks(notebook: NotebookNode) -> None:
 
 def _verify_repeatable(notebook: NotebookNode, root: Path) -> None:
     """Raise CellFailed when an output holds a memory address or a path of this machine."""
-    places = [spelling for folder in (root, ROOT, Path(tempfile.gettempdir()), Path.home(), Path(sys.prefix))
-              for spelling in _spellings(folder) if len(spelling) > 1]  # fmt: skip
+    own_paths = [spelling for folder in (root, ROOT, Path(tempfile.gettempdir()), Path.home(), Path(sys.prefix))
+                 for spelling in _spellings(folder) if len(spelling) > 1]  # fmt: skip
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
         text = _text_of(cell.outputs)
-        place = next((place for place in places if place + os.sep in text), None)
-        if place:
-            raise CellFailed(index, 0, f"the output holds a path of this machine, {place}{os.sep}", "print less")
+        path = next((path for path in own_paths if path + os.sep in text), None)
+        if path:
+            raise CellFailed(index, 0, f"the output holds a path of this machine, {path}{os.sep}", "print less")
         address = _ADDRESS.search(text)
         if address and "nbval-ignore-output" not in cell.metadata.get("tags", []):
             what = f"the output holds an address, {address[0]}, that differs in every run"

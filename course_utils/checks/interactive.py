@@ -11,10 +11,10 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any
 
+from course_utils.checks.cells import LARGEST_CELL, complete, defines, modules_not_graded
 from course_utils.checks.examples.adversary import Trace, as_data, describe_trace, find_trace
 from course_utils.checks.examples.example_text import STAGE, describe_example
 from course_utils.checks.examples.smallest import find_smallest
-from course_utils.checks.judge.cells import LARGEST_CELL, complete, defines, modules_not_graded
 from course_utils.checks.judge.duel_verdict import board_of
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.implementation import ONE_EXAMPLE

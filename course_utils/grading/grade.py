@@ -9,21 +9,22 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from course_utils.answer_key.key import Question, checks_of
-from course_utils.checks.judge.cells import LARGEST_CELL
+from course_utils.checks.cells import LARGEST_CELL
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.errors import PutOff, Unreadable
 from course_utils.grading.intake.answers import day_in_cells, read_answers
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.intake.names import known_day
-from course_utils.grading.intake.notebook import SubmittedNotebook, read_notebook
-from course_utils.grading.plugin import PATIENT, GradePlugin
+from course_utils.grading.intake.submitted_notebook import SubmittedNotebook, read_notebook
+from course_utils.grading.notebook.kernels import PATIENT
+from course_utils.grading.notebook.plugin import GradePlugin
 from course_utils.grading.results import Graded, Result, Settings
 
 
@@ -65,10 +66,9 @@ def grade_submission(
     settings = settings or Settings()
     began = time.monotonic()
     answer_key = settings.answer_key
-    student = submission.student
     name = submission.name
-    lms_id = submission.lms_id
     day = submission.day
+    graded = partial(Graded, student=submission.student, notebook=name, lms_id=submission.lms_id)
     questions = list[Question]()  # none as long as the day is not known
     # the answers; a file without readable ones gets no points, of as many as its day has if that is known
     try:
@@ -80,25 +80,37 @@ def grade_submission(
         answers = read_answers(notebook, questions, answer_key.provided_names(day))
     except Unreadable as why:
         full = sum(question.points for question in questions)
-        return Graded(
-            student, name, day, "unreadable", 0.0, full, _seconds_since(began), message=str(why), lms_id=lms_id
-        )
+        seconds = _seconds_since(began)
+        return graded(day=day, status="unreadable", score=0.0, max_score=full, seconds=seconds, message=str(why))
     # the exercises that need no kernel: those without an answer, and those that were graded before it was put off
     missing = [each.grade_id for each in questions if each.grade_id not in answers]
     settled = _verdicts_on_missing(missing, notebook)
-    settled |= {each.id: _verdict(each) for each in submission.known}
+    for each in submission.known:
+        share = each.score / each.max_score if each.max_score else 0.0
+        settled[each.id] = Verdict(each.status, share, each.message, each.misconception)
     # all the others; a notebook that runs out of time again and again waits until the rest of the class is graded
     results = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
     timeouts = sum(each.status == "timeout" for each in results.values())
     if settings.hurry and timeouts >= PATIENT and len(results) < len(questions):
         raise PutOff(tuple(results.values()))
-    # the grade, from one result for each question
-    exercises = _complete(results, questions, answers)
+    # the grade, from one result for each question, with the lines to review; the machine failed where there was none
+    exercises = []
+    for question in questions:
+        ungraded = Result(question.grade_id, "error", 0.0, question.points, "It was not graded.", machine_failed=True)
+        review = lines_to_review(answers.get(question.grade_id, ""))
+        exercises.append(replace(results.get(question.grade_id, ungraded), review=review))
     status = "passed" if all(result.status == "passed" for result in exercises) else "failed"
     score = round(sum(result.score for result in exercises), 4)
     full = sum(question.points for question in questions)
-    about = (student, name, day, status, score, full, _seconds_since(began))
-    return Graded(*about, exercises=exercises, answers=answers, lms_id=lms_id)
+    return graded(
+        day=day,
+        status=status,
+        score=score,
+        max_score=full,
+        seconds=_seconds_since(began),
+        exercises=tuple(exercises),
+        answers=answers,
+    )
 
 
 def _verdicts_on_missing(missing: Sequence[str], notebook: SubmittedNotebook) -> dict[str, Verdict]:
@@ -109,19 +121,6 @@ def _verdicts_on_missing(missing: Sequence[str], notebook: SubmittedNotebook) ->
         message = f"Not read: its cell has {size:,} characters, but only {LARGEST_CELL:,} are read."
         verdicts[grade_id] = Verdict("missing", 0.0, message if size else "Not answered.")
     return verdicts
-
-
-def _complete(
-    results: Mapping[str, Result], questions: Sequence[Question], answers: Mapping[str, str]
-) -> tuple[Result, ...]:
-    """Return a result for each question, with the lines to review; the machine failed where there was none."""
-    complete = []
-    for question in questions:
-        grade_id = question.grade_id
-        ungraded = Result(grade_id, "error", 0.0, question.points, "It was not graded.", machine_failed=True)
-        review = lines_to_review(answers.get(grade_id, ""))
-        complete.append(replace(results.get(grade_id, ungraded), review=review))
-    return tuple(complete)
 
 
 def run_notebook(
@@ -144,9 +143,13 @@ def run_notebook(
         The results by grade_id.
     """
     plugin = GradePlugin(submission, settings, settled, on_result)
-    checks = checks_of(plugin.answer_key)
+    checks = checks_of(plugin.notebook)
     if settled.keys() >= checks.keys():
-        return {grade_id: _settled_result(checks[grade_id], grade_id, verdict) for grade_id, verdict in settled.items()}
+        points = {grade_id: float(check.metadata.nbgrader.points) for grade_id, check in checks.items()}
+        return {
+            grade_id: Result(grade_id, verdict.status, 0.0, points[grade_id], verdict.message, verdict.misconception)
+            for grade_id, verdict in settled.items()
+        }
     with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _hide_pytest():
         book = Path(folder, f"day{submission.day}.ipynb")
         book.touch()
@@ -176,16 +179,6 @@ PYTEST_OPTIONS = (
     "nbval.plugin",
     *(f"-pno:{name}" for name in UNUSED),
 )
-
-
-def _verdict(result: Result) -> Verdict:
-    share = result.score / result.max_score if result.max_score else 0.0
-    return Verdict(result.status, share, result.message, result.misconception)
-
-
-def _settled_result(check: nbformat.NotebookNode, grade_id: str, verdict: Verdict) -> Result:
-    points = float(check.metadata.nbgrader.points)
-    return Result(grade_id, verdict.status, 0.0, points, verdict.message, verdict.misconception)
 
 
 @contextlib.contextmanager

@@ -91,8 +91,9 @@ class Watch:
     def on_put_off(self, submission: Submission) -> None:
         """Say that a submission is graded last, because it takes long."""
         self.begun.pop((submission.student, submission.name), None)
-        late = f"put off: {one_line(submission.student, 60)}: exercises run out of time, so the others are graded first"
-        self.console.print(late, markup=False, emoji=False, soft_wrap=True)
+        student = one_line(submission.student, 60)
+        line = f"put off: {student}: exercises run out of time, so the others are graded first"
+        self.console.print(line, markup=False, emoji=False, soft_wrap=True)
 
     def stopped(self, stored: bool) -> None:
         """Say how far the grading came, and how to go on."""

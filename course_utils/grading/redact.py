@@ -78,11 +78,8 @@ def without_text(evidence: Evidence, sources: Iterable[str], forbidden: Iterable
     lines = {(i, line.strip()[:100]) for cell in cells for i, line in enumerate(cell, 1)}
     names = set(re.findall(r"\w+", "\n".join(line for _, line in lines)))
     outcomes = [_outcome_without_text(each, lines, names) for each in evidence.outcomes]
-    return replace(evidence, outcomes=outcomes, called=[_forbidden_part(each, forbidden) for each in evidence.called])
-
-
-def _forbidden_part(call: ForbiddenCall, forbidden: Iterable[str]) -> ForbiddenCall:
-    return ForbiddenCall(next((part for part in forbidden if part in call.name.lower()), ""))
+    parts = [next((part for part in forbidden if part in each.name.lower()), "") for each in evidence.called]
+    return replace(evidence, outcomes=outcomes, called=[ForbiddenCall(part) for part in parts])
 
 
 def _outcome_without_text(outcome: Outcome, lines: set[tuple[int, str]], names: set[str]) -> Outcome:

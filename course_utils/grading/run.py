@@ -19,7 +19,7 @@ from course_utils.grading.live_display import MOST_TABLES, watch_class
 from course_utils.grading.reports.gradebook import Filled
 from course_utils.grading.reports.learner_record import is_alone, note_progress, own_exercises, show_outcome
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
-from course_utils.grading.results import Graded, Settings
+from course_utils.grading.results import Settings
 from course_utils.sandbox.confinement import open_kernels
 from course_utils.sandbox.limits import Start
 from course_utils.sandbox.log import begin_log
@@ -50,13 +50,23 @@ def run(
     """
     settings = _verify(paths, settings, day, gradebook)
     submissions = _find(paths, day)
-    own, alone = _own_exercises(submissions, settings, gradebook)
+    # the learner's own exercises, and whether all submissions are one learner's: see `learner_record`
+    files = [each.path for each in submissions]
+    own = own_exercises(files, settings.out) if settings.out else {}
+    alone = bool(settings.out and settings.answer_key is COURSE and not gradebook and is_alone(files, settings.out))
     one_by_one = all(path.suffix.lower() != ".zip" and not path.is_dir() for path in paths)
     result = watch_class(submissions, settings, tables=one_by_one and len(submissions) <= MOST_TABLES)
     _report(result, settings, gradebook, own, alone)
-    if one_by_one:  # in a class an unreadable notebook is a result like any other
-        _raise_unreadable(result.graded)
-    _verify_points(result.graded, fail_under)
+    # in a class an unreadable notebook is a result like any other
+    unreadable = [each.message for each in result.graded if each.status == "unreadable" and one_by_one]
+    for message in unreadable[:-1]:
+        _warn(message)
+    if unreadable:
+        raise Unreadable(unreadable[-1])
+    full = sum(each.max_score for each in result.graded)
+    reached = sum(each.score for each in result.graded)
+    if fail_under is not None and not 100 * reached >= fail_under * full:
+        raise TooFewPoints(f"{reached:g} of {full:g} points, below {fail_under:g} %")
 
 
 def _verify(paths: Sequence[Path], settings: Settings, day: int | None, gradebook: Path | None) -> Settings:
@@ -93,15 +103,6 @@ def _find(paths: Sequence[Path], day: int | None) -> Submissions:
     if not submissions:
         raise CourseError(f"{' '.join(map(str, paths))}: no notebooks there")
     return submissions
-
-
-def _own_exercises(submissions: Submissions, settings: Settings, gradebook: Path | None) -> tuple[dict[str, str], bool]:
-    """Return the learner's own exercises, and whether all submissions are one learner's: see `learner_record`."""
-    if settings.out is None:
-        return {}, False
-    paths = [each.path for each in submissions]
-    alone = settings.answer_key is COURSE and not gradebook and is_alone(paths, settings.out)
-    return own_exercises(paths, settings.out), alone
 
 
 def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own: dict[str, str], alone: bool) -> None:
@@ -142,21 +143,6 @@ def _print_filled(filled: Filled, out: Path) -> None:
         _warn(f"{student} is not in the gradebook")
     for note in filled.notes:
         _warn(note)
-
-
-def _raise_unreadable(graded: Sequence[Graded]) -> None:
-    unreadable = [each.message for each in graded if each.status == "unreadable"]
-    for message in unreadable[:-1]:
-        _warn(message)
-    if unreadable:
-        raise Unreadable(unreadable[-1])
-
-
-def _verify_points(graded: Sequence[Graded], fail_under: float | None) -> None:
-    full = sum(each.max_score for each in graded)
-    reached = sum(each.score for each in graded)
-    if fail_under is not None and not 100 * reached >= fail_under * full:
-        raise TooFewPoints(f"{reached:g} of {full:g} points, below {fail_under:g} %")
 
 
 def _warn(text: str) -> None:

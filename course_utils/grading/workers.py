@@ -78,8 +78,17 @@ def as_unreadable(submission: Submission, settings: Settings, why: str) -> Grade
         full = sum(question.points for question in settings.answer_key.questions(day)) if day is not None else 0.0
     except CourseError:
         day = None
-    about = (submission.student, submission.name, day, "unreadable", 0.0, full, 0.0)
-    return Graded(*about, message=one_line(why), lms_id=submission.lms_id)
+    return Graded(
+        student=submission.student,
+        notebook=submission.name,
+        day=day,
+        status="unreadable",
+        score=0.0,
+        max_score=full,
+        seconds=0.0,
+        message=one_line(why),
+        lms_id=submission.lms_id,
+    )
 
 
 class Kernels:
@@ -150,10 +159,10 @@ def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, wa
             worker.start()
         busy: dict[Connection, Worker] = {}
         doubtful = deque[Submission]()  # those whose worker died: they, or another one's doings, may have ended it
-        late = deque[Submission]()  # those that were put off
+        put_off = deque[Submission]()  # those that were put off
         while True:
             # give a submission to each free worker, but none while a doubtful one waits to be alone
-            while idle and not doubtful and (following := _next_submission(queue, late, kernels)):
+            while idle and not doubtful and (following := _next_submission(queue, put_off, kernels)):
                 worker = idle.pop()
                 watcher.on_begin(following[0])
                 busy[worker.give(*following)] = worker
@@ -178,19 +187,19 @@ def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, wa
                 if message is None:
                     doubtful.append(submission)
                 elif isinstance(message, PutOff):
-                    late.append(replace(submission, known=message.results))
+                    put_off.append(replace(submission, known=message.results))
                     watcher.on_put_off(submission)
                 else:
                     yield submission, message
 
 
 def _next_submission(
-    queue: Iterator[Submission], late: deque[Submission], kernels: Kernels
+    queue: Iterator[Submission], put_off: deque[Submission], kernels: Kernels
 ) -> tuple[Submission, Settings] | None:
     """Return the next submission and the settings for it; submissions that were put off come last."""
     if submission := next(queue, None):
         return submission, replace(kernels.settings(), hurry=True)
-    return (late.popleft(), kernels.settings()) if late else None
+    return (put_off.popleft(), kernels.settings()) if put_off else None
 
 
 def _grade_alone(submission: Submission, worker: Worker, kernels: Kernels) -> Graded:
@@ -284,8 +293,8 @@ def work(descriptor: int, folder: str) -> None:
             graded: Graded | PutOff
             try:
                 graded = grade_safely(submission, settings, connection.send)
-            except PutOff as late:
-                graded = late
+            except PutOff as put_off:
+                graded = put_off
             connection.send(graded)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from course_utils.course import NUMBERS
 
@@ -36,6 +36,7 @@ class Question:
     question: str
     kind: str
     truth: tuple[float, ...]
+    _: KW_ONLY
     low: float = 0.0
     high: float = 1.0
     scale: str = "linear"

@@ -137,9 +137,9 @@ def _read(path: Path, root: Path) -> tuple[dict[str, StoredGuess], list[Any]]:
 
 def _guess_from(record: dict[str, Any]) -> StoredGuess:
     lists = {name: tuple(value) for name, value in record["asked"].items() if isinstance(value, list)}
-    asked = Question(**record["asked"] | lists)
-    first, last = (asked.checked(record[name]) for name in ("first", "last"))
-    return StoredGuess(asked, first, last, int(record["count"]), date.fromisoformat(record["when"]).isoformat())
+    question = Question(**record["asked"] | lists)
+    first, last = (question.checked(record[name]) for name in ("first", "last"))
+    return StoredGuess(question, first, last, int(record["count"]), date.fromisoformat(record["when"]).isoformat())
 
 
 def _as_record(guess: StoredGuess) -> dict[str, Any]:

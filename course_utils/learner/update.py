@@ -25,7 +25,7 @@ from course_utils.course import IN_CHECKOUT, day_of, folder_advice
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.files import keep_copy, write_all
 from course_utils.grading.intake.answers import read_answers
-from course_utils.grading.intake.notebook import read_notebook
+from course_utils.grading.intake.submitted_notebook import read_notebook
 
 UNCHANGED = "nothing was changed"
 OPENED = ("cell_type", "source", "outputs")  # parts of a cell that opening and saving a notebook does not change

@@ -56,15 +56,15 @@ def attention(sentence: str) -> tuple[list[str], Tensor]:
     x = _norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")[None]  # (1, T, 384)
     weights_of_layers = []
     for layer in range(N_LAYERS):
-        place = f"encoder.layer.{layer}"
-        q, k, v = (split_heads(_linear(x, f"{place}.attention.self.{part}"), N_HEADS) for part in _PARTS)
+        prefix = f"encoder.layer.{layer}"
+        q, k, v = (split_heads(_linear(x, f"{prefix}.attention.self.{part}"), N_HEADS) for part in _PARTS)
         heads, weights = attend(q, k, v)  # (1, 12, T, 32) and (1, 12, T, T)
         weights_of_layers.append(weights[0])
         x = _norm(
-            x + _linear(merge_heads(heads), f"{place}.attention.output.dense"), f"{place}.attention.output.LayerNorm"
+            x + _linear(merge_heads(heads), f"{prefix}.attention.output.dense"), f"{prefix}.attention.output.LayerNorm"
         )
-        wide = F.gelu(_linear(x, f"{place}.intermediate.dense"))  # (1, T, 1536)
-        x = _norm(x + _linear(wide, f"{place}.output.dense"), f"{place}.output.LayerNorm")
+        wide = F.gelu(_linear(x, f"{prefix}.intermediate.dense"))  # (1, T, 1536)
+        x = _norm(x + _linear(wide, f"{prefix}.output.dense"), f"{prefix}.output.LayerNorm")
     return tokens, torch.stack(weights_of_layers)
 
 

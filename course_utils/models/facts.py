@@ -219,7 +219,7 @@ def margins_without_each(real: Real, layers: Sequence[int] = SWEPT) -> Tensor:
 # --- the scale, the rotation, windows -------------------------------------------------------------------------------
 
 
-def loss_changed(real: Real, tokens: Tensor, scaled: bool = True, rotated: bool = True) -> float:
+def loss_without(real: Real, tokens: Tensor, scaled: bool = True, rotated: bool = True) -> float:
     """Return the loss of tokens (1, T) with the scale 1/√d_head or the rotation (RoPE) left out of every layer.
 
     The model was trained with both, so this says that it needs them, not that no model could do without. real itself

@@ -111,8 +111,8 @@ def _record_looks(real: Real, requests: Sequence[tuple[str, str, str]]) -> dict[
 
 def _record_without_parts(real: Real, text: Tensor) -> dict[str, Any]:
     row = {"fact": "left out", "tokens": text.shape[1], "loss": facts.loss(real, text)}
-    row |= {"without_scale": facts.loss_changed(real, text, scaled=False)}
-    return row | {"without_rotation": facts.loss_changed(real, text, rotated=False)}
+    row |= {"without_scale": facts.loss_without(real, text, scaled=False)}
+    return row | {"without_rotation": facts.loss_without(real, text, rotated=False)}
 
 
 def _divided(real: Real, text: Tensor, divisors: Sequence[int]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ TOLD = "SmolLM2-135M-Instruct, Apache-2.0: downloads 93 MB once, keeps 538 MB in
 
 def fetch(console: Console) -> Path:
     """Return the converted file, which is made if it is not there. Raises CourseError, and leaves nothing half done."""
-    target = store.place()
+    target = store.model_path()
     if target.exists():
         console.print(f"The real model is there: {target}", soft_wrap=True)
         return target

@@ -146,7 +146,7 @@ def load(dtype: torch.dtype = torch.float32) -> Real:
 def missing() -> str:
     """One line on how to get the model where it is not on this machine, else nothing."""
     try:
-        there = store.place().exists() or store.chosen() is not None
+        there = store.model_path().exists() or store.chosen() is not None
     except store.NoModel as error:
         return str(error)
     return "" if there else store.HOW

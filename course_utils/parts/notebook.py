@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from course_utils.checks.cells import complete, defines
 from course_utils.checks.interactive import examine
-from course_utils.checks.judge.cells import complete, defines
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.course import EXERCISES, WORK_FOLDER, find_notebook
 from course_utils.errors import CourseError

@@ -173,7 +173,7 @@ class GradingKernel(RunningKernel):
         """Run a cell.
 
         Args:
-            given: The cell is given to everybody, and has as much time as the start of a kernel.
+            provided: The cell is given to everybody, and has as much time as the start of a kernel.
 
         Returns:
             The error that the cell raised, as "Name: text", or None.
@@ -260,7 +260,7 @@ class GradingKernel(RunningKernel):
             if stream == "shell" and self.kc.shell_channel.socket in ready:
                 return self._receive(self.kc.shell_channel)
             if self.talk.fileno() in ready:
-                self._answer()
+                self._reply_to_question()
             # the limits, on each round: a cell that sends much may never let a round pass without a message
             if resident() > self.resident + LARGEST_GROWTH:
                 raise KernelLost("killed", self._describe_flood())
@@ -269,7 +269,7 @@ class GradingKernel(RunningKernel):
                 raise KernelLost("killed", self._describe_end())
             self._verify_time()
 
-    def _answer(self) -> None:
+    def _reply_to_question(self) -> None:
         """Answer the kernel's question. It waits meanwhile, so its clock stands still and its idle time begins anew."""
         began_to_answer = time.monotonic()
         self.talk.go_on()
@@ -423,10 +423,10 @@ def weigh(folder: Path, most: int = 10_000) -> int:
         most: Count only so many folders, and so many entries in each of them.
     """
     weight = 0
-    for place, folders, names in islice(os.walk(folder), most):
+    for directory, folders, names in islice(os.walk(folder), most):
         for name in islice(chain(folders, names), most):
             with contextlib.suppress(OSError):
-                weight += max(4096, os.lstat(os.path.join(place, name)).st_blocks * 512)
+                weight += max(4096, os.lstat(os.path.join(directory, name)).st_blocks * 512)
     return weight
 
 

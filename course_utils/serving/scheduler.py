@@ -187,7 +187,7 @@ class Scheduler:
         """Let requests in from the front of the line, until one has to wait; those behind it wait, too."""
         while self.waiting:
             first = self.waiting[0]
-            shut = shut or self._reason_to_wait(first, remaining)
+            shut = shut or self._reason_to_wait(remaining) or self._take_blocks(first)
             if shut:
                 break
             self.running.append(self.waiting.popleft())
@@ -197,12 +197,16 @@ class Scheduler:
             first = self.waiting[0]
             self._note(each, "wait", shut if each is first else f"{first.request.name} is before it")
 
-    def _reason_to_wait(self, each: Progress, remaining: int) -> str:
-        """Return why a request cannot be let in. If nothing prevents it, it gets its blocks, and the reason is ""."""
+    def _reason_to_wait(self, remaining: int) -> str:
+        """Return why no request can be let in, whatever blocks it needs; "" if one can."""
         if self.n_slots == len(self.running):
             return f"every slot is taken: {self.n_slots}"
         if remaining <= 0 and not self.static:
             return f"the budget of {self.budget} tokens is used"
+        return ""
+
+    def _take_blocks(self, each: Progress) -> str:
+        """Give a request the blocks that it needs, and return ""; if too few are free, return that reason to wait."""
         shared = [] if each.computed else self._cached(each.request.name)  # what was swapped comes back as it was
         most = each.request.prompt + each.request.new - 1 if self.static else each.tokens
         missing = self._blocks_for(most) - len(shared)

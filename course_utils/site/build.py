@@ -32,7 +32,7 @@ from course_utils.course import (
 from course_utils.errors import CourseError
 from course_utils.files import Marker, write_all
 from course_utils.site import flash_cards
-from course_utils.site.glossary import SOURCE, Entry, Place, entries, hinted, lessons_of, linked, page
+from course_utils.site.glossary import SOURCE, Entry, Place, entries, glossary_page, hinted, lessons_of, linked
 from course_utils.site.page_wording import page_texts
 from course_utils.site.pages import Links, Page, link_text, notebook_page
 from course_utils.site.start_pages import contents, day_pictures, filled
@@ -124,7 +124,7 @@ def write_source(root: Path, source: Path) -> list[Page]:
     written: dict[Path, str | bytes] = {source / f"{page.name}.ipynb": dump(page.notebook) for page in pages}
     for name, text in texts.items():
         if name == SOURCE.stem:
-            text = page(text, terms, lambda place: _first_use(place, files))
+            text = glossary_page(text, terms, lambda place: _first_use(place, files))
         origin = f"{WRITTEN}/{name}" if f"{WRITTEN}/{name}.md" in own else name
         text = filled(links.resolved(name, origin, text), pages)
         sidebar = contents([*files, *texts, PLAYS]) if name == "index" else ""

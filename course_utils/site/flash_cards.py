@@ -17,7 +17,7 @@ KINDS = {  # in the order in which the page shows a day's cards
     "quiz": "a question",
     "symbol": "a symbol",
 }
-_PLACE = """<div class="course-flash" id="course-flash" hidden>
+_CARDS = """<div class="course-flash" id="course-flash" hidden>
 <div class="course-flash-bar"><select aria-label="Cards of">{days}</select><span role="status"></span>
 <button type="button">← previous</button><button type="button">next →</button></div>
 <div class="course-flash-card" tabindex="0" role="group" aria-label="Card: Enter turns it, arrow keys change it">
@@ -27,7 +27,7 @@ _PLACE = """<div class="course-flash" id="course-flash" hidden>
 <script src="_static/cards.js"></script>"""
 
 
-def place(days: Iterable[int | None]) -> str:
+def cards_html(days: Iterable[int | None]) -> str:
     """Return the HTML of the place where cards are turned, on a page at the top of the site.
 
     Args:
@@ -36,7 +36,7 @@ def place(days: Iterable[int | None]) -> str:
     there = set(days)
     listed = [(day.number, f"Day {day.number}: {day.title}") for day in DAYS if day.number in there]
     options = [f'<option value="{number}">{html.escape(title)}</option>' for number, title in listed]
-    return _PLACE.format(days="".join([*options, '<option value="">All days</option>']))
+    return _CARDS.format(days="".join([*options, '<option value="">All days</option>']))
 
 
 def scripts(cards: Sequence[Card]) -> dict[str, str]:

@@ -77,7 +77,7 @@ class Entry:
     Attributes:
         also: other spellings.
         days: the days on which the term means this; () for all.
-        unlike: phrases in which it means something else.
+        excluded: phrases in which it means something else.
         first: its first use, once `entries` has found it.
     """
 
@@ -220,7 +220,7 @@ def hinted(text: str, glossary: Iterable[Entry], prefix: str) -> str:
     return re.sub(rf"\]\(({re.escape(prefix)}#[^)\s]+)\)", with_title, text)
 
 
-def page(text: str, glossary: Iterable[Entry], where: Callable[[Place], str]) -> str:
+def glossary_page(text: str, glossary: Iterable[Entry], where: Callable[[Place], str]) -> str:
     """Return the glossary for Sphinx: the source without its comments, with the first use below each definition.
 
     Args:

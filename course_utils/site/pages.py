@@ -29,7 +29,7 @@ _HEADING = re.compile(r"^#{1,4} +(.+?)\s*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Play:
     """A figure or a widget on a page.
 
@@ -143,7 +143,16 @@ def _rendered_output(
     alt = picture.get("alt", "")
     caption = picture.get("caption", "")
     widget = alive["widget"] if alive else ""
-    play = Play(page.name, key, heading, alt, picture["width"], widget, page.day, caption)
+    play = Play(
+        page=page.name,
+        anchor=key,
+        heading=heading,
+        alt=alt,
+        width=picture["width"],
+        widget=widget,
+        day=page.day,
+        caption=caption,
+    )
     page.plays.append(play)
     page.pictures[play.file] = base64.b64decode(output.data["image/png"])
     if alive:

@@ -54,7 +54,7 @@ def filled(text: str, pages: Sequence[Page]) -> str:
                 return "Unpack the archive or clone the repository that you were given. In its folder,\n\n    make lab"
             return f"    git clone {repository()}\n    cd {repository().rpartition('/')[2]}\n    make lab"
         if match[1] == "cards":
-            return flash_cards.place(page.day for page in pages)
+            return flash_cards.cards_html(page.day for page in pages)
         if match[1] == "play":
             return _play(match[2], pages)
         raise CourseError(f"a page of the site has the mark {match[0]}, which means nothing")

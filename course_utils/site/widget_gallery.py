@@ -55,7 +55,9 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
             parts += [f"### {entry.title}", lively(by_kind[kind][0], "plays"), where]
     cards = [
         card(
-            f"**[{entry.title}]({_place(by_kind[kind][0])})**", entry.summary, picture=_picture(by_kind[kind][0], small)
+            f"**[{entry.title}]({_address(by_kind[kind][0])})**",
+            entry.summary,
+            picture=_picture(by_kind[kind][0], small),
         )
         for kind, entry in kinds.items()
         if not entry.question
@@ -63,7 +65,7 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
     parts += ["## More widgets", grid(cards, "course-listed")] if cards else []
     for day in DAYS:
         figures = [play for play in by_kind.get("", ()) if play.day == day.number]
-        listed = [card(f"**[{_title(play)}]({_place(play)})**", picture=_picture(play, small)) for play in figures]
+        listed = [card(f"**[{_title(play)}]({_address(play)})**", picture=_picture(play, small)) for play in figures]
         parts += [f"## Figures of day {day.number}", grid(listed, "course-listed")] if listed else []
     return "\n\n".join(parts) + "\n"
 
@@ -96,7 +98,7 @@ def _picture(play: Play, small: Mapping[str, bytes]) -> str:
 
 
 def _listed(plays: Sequence[Play]) -> str:
-    named = [f"[day {play.day}, {_title(play)}]({_place(play)})" for play in plays]
+    named = [f"[day {play.day}, {_title(play)}]({_address(play)})" for play in plays]
     return ", ".join(named[:MOST]) + (f" and {len(named) - MOST} other places" if len(named) > MOST else "")
 
 
@@ -105,5 +107,5 @@ def _title(play: Play) -> str:
     return link_text(re.sub(r"^\d+\. ", "", play.heading))
 
 
-def _place(play: Play) -> str:
+def _address(play: Play) -> str:
     return f"page:{play.page}.html#{play.anchor}"

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
+_BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
+
 QUERY = "#9141FF"
 KEY = "#D55E00"
 VALUE = "#009E73"
 OUTPUT = "#CC79A7"
-WEIGHT = "#2171B5"
+WEIGHT = _BLUES[3]
 WRONG = "#B33679"
 INK = "#757982"
 BLUE = "#0072B2"
@@ -35,7 +37,6 @@ MOSS = "#999933"
 ROSE = "#CC6677"
 
 ROLES = {"query": QUERY, "key": KEY, "value": VALUE, "output": OUTPUT}
-_BLUES = ["#F7FBFF", "#C6DBEF", "#6BAED6", "#2171B5", "#08306B"]
 
 
 @functools.cache

@@ -51,9 +51,9 @@ class RunningLine(AbstractContextManager):
         passed = time.monotonic() - self.began
         worked = min(passed, time.clock_gettime(self.clock) - self.worked)
         hint = " Interrupt the kernel (■) to stop it." if verb == "has run for" else ""
-        place = self.how_far() if hint else ""
+        reached = self.how_far() if hint else ""
         text = f"The check {verb} {passed:.0f} s: it worked for {worked:.0f} s and waited for {passed - worked:.0f} s."
-        return {"text/plain": text + (f" It is at {place}." if place else "") + hint}
+        return {"text/plain": text + (f" It is at {reached}." if reached else "") + hint}
 
 
 def _is_watched() -> bool:

@@ -40,7 +40,7 @@ from course_utils.errors import CourseError
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.grade import grade_notebook, grade_submission
 from course_utils.grading.intake.collect import collect
-from course_utils.grading.plugin import UNSTEADY
+from course_utils.grading.notebook.attempts import UNSTEADY
 from course_utils.grading.results import Settings
 
 DAYS = days_with_exercises()

@@ -33,7 +33,7 @@ def fresh(opened):
         opened.run(
             "shutil.rmtree(root / 'guesses', ignore_errors=True)\n"
             "for widget in (number, curve, choice):\n"
-            "    widget.guess = []\n    widget.first = []\n    widget.draft = [None] * len(widget.asked.truth)\n"
+            "    widget.guess = []\n    widget.first = []\n    widget.draft = [None] * len(widget.question.truth)\n"
             "summary.read()"
         )
         return opened.find(".course-guess-shown").count() == 0 and opened.find(".course-guess-open").count() == 4
@@ -230,7 +230,7 @@ def test_a_page_without_a_kernel_says_what_python_says(alone, tmp_path, name):
         page.get_by_role("textbox").fill(str(guess))
         page.get_by_role("button", name="Guess", exact=True).click()
         message = page.locator(".course-guess-told").inner_text()
-        assert message.endswith(f"Your guess is {judge(widget.asked, [guess]).text}.")
+        assert message.endswith(f"Your guess is {judge(widget.question, [guess]).text}.")
     assert not list(tmp_path.rglob("*.json")), "a page keeps guesses in the browser alone"
 
 
@@ -248,7 +248,7 @@ def test_a_curve_on_a_narrow_page_without_a_kernel(alone, tmp_path):
     stroke(page, plot.bounding_box(), (0.2, 0.7, 0.8))
     page.get_by_role("button", name="Guess", exact=True).click()
     drawn = [float(point.get_attribute("aria-valuenow")) for point in page.get_by_role("slider").all()]
-    assert page.locator(".course-guess-told").inner_text() == f"Your guess is {judge(widget.asked, drawn).text}."
+    assert page.locator(".course-guess-told").inner_text() == f"Your guess is {judge(widget.question, drawn).text}."
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_role("button", name="Guess again").click()
     assert page.locator(".course-guess-truth").first.is_hidden()

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from course_utils.answer_key.key import COURSE
-from course_utils.checks.judge.cells import complete, defines, modules_not_graded, plain
+from course_utils.checks.cells import complete, defines, modules_not_graded, plain
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.grading.intake.answers import read_answers
-from course_utils.grading.intake.notebook import read_notebook
+from course_utils.grading.intake.submitted_notebook import read_notebook
 
 
 def completed(source, *above, after=(), below=(), names=("answer",), known=()):

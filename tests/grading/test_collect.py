@@ -732,7 +732,7 @@ def test_a_notebook_that_was_looked_into_is_not_opened_again_unless_a_class_has_
 
 
 def test_no_python_is_read_to_find_the_day_and_each_student_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("course_utils.checks.judge.cells.statements", None)
+    monkeypatch.setattr("course_utils.checks.cells.statements", None)
     names = "score_33 = weights_3 = order_output = delayed_output = 1\n"
     book = nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(names)])).encode()
     place(tmp_path, {f"class/{who}/{name}.ipynb": book for who in ("ada", "bob") for name in "xy"})

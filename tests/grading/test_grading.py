@@ -22,10 +22,10 @@ from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.cli import app
 from course_utils.course import day_of
 from course_utils.errors import Unreadable
-from course_utils.grading import plugin
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.intake.answers import day_in_cells, read_answers, same_code
-from course_utils.grading.intake.notebook import read_notebook
+from course_utils.grading.intake.submitted_notebook import read_notebook
+from course_utils.grading.notebook.kernels import NotebookKernels
 from course_utils.grading.reports.feedback import feedback_page
 from course_utils.grading.reports.report import as_junit
 from course_utils.grading.results import Settings
@@ -162,9 +162,9 @@ def test_what_cannot_run_is_told_as_it_was_raised_and_what_uses_it_is_lent_a_rig
 
 
 def test_what_builds_on_a_failed_answer_shares_one_kernel_and_the_rest_goes_on_in_its_own(tmp_path, monkeypatch):
-    launch = plugin.GradedNotebook.launch
+    launch = NotebookKernels.launch
     launched = []
-    monkeypatch.setattr(plugin.GradedNotebook, "launch", lambda book: launched.append(1) or launch(book))
+    monkeypatch.setattr(NotebookKernels, "launch", lambda kernels: launched.append(1) or launch(kernels))
     graded = grade_notebook(submission(tmp_path, {"softmax_row": EVEN}))
     assert outcome(graded) == {"softmax_row": "failed"}  # attention_lists and soft_lookup were lent one
     assert len(launched) == 3  # and one for the test of implementations

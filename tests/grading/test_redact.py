@@ -11,7 +11,7 @@ from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, evidence_of, read_evidence
 from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.grading.grade import grade_notebook
-from course_utils.grading.plugin import evidence_in
+from course_utils.grading.notebook.attempts import evidence_in
 from course_utils.grading.redact import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, stopped_at, without_text
 from course_utils.sandbox.kernel import GradingKernel
 from course_utils.sandbox.limits import Limits, Start

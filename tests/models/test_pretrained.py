@@ -306,7 +306,7 @@ def test_without_a_model_one_line_says_how_to_get_it(cache, monkeypatch):
     monkeypatch.setenv("COURSE_MODEL", "none")
     assert real.missing() == "COURSE_MODEL is none: unset it, or name a GGUF file, to run the real model"
     with pytest.raises(TypeError, match="the model is kept in float32 and bfloat16"):
-        store.place(torch.float16)
+        store.model_path(torch.float16)
 
 
 # --- fetching -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.grading.intake.answers import read_answers
-from course_utils.grading.intake.notebook import read_notebook
+from course_utils.grading.intake.submitted_notebook import read_notebook
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

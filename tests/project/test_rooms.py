@@ -46,6 +46,7 @@ ROOMS = {
 }
 IN_GRADING = {  # within it the same: what comes in knows nothing of what goes out
     "intake": {"results"},
+    "notebook": {"intake", "redact", "results"},
     "reports": {"intake", "results"},
 }
 IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what decides knows nothing of the notebook
@@ -53,7 +54,8 @@ IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what
     "diagnosis": {"kernel"},
     "judge": {"kernel", "diagnosis"},
     "examples": {"kernel", "judge"},
-    "interactive": {"kernel", "judge", "examples"},
+    "cells": set(),
+    "interactive": {"cells", "kernel", "judge", "examples"},
     "__init__": {"interactive"},
 }
 # What imports by a name that it is given: the loader, a package of widgets, and a process beside student code.

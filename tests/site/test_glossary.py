@@ -10,7 +10,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from course_utils.errors import CourseError
 from course_utils.site import glossary
-from course_utils.site.glossary import Cell, Lesson, hinted, linked, page, symbols_of, written
+from course_utils.site.glossary import Cell, Lesson, glossary_page, hinted, linked, symbols_of, written
 from course_utils.site.mathml import plain_formula
 
 TEXT = glossary.SOURCE.read_text(encoding="utf-8")
@@ -127,7 +127,8 @@ def test_a_page_that_sphinx_makes_has_every_anchor_and_links_lead_there(tmp_path
 
     (tmp_path / "conf.py").write_text(CONFIGURATION)
     toctree = "\n```{toctree}\nlesson\n```\n"
-    (tmp_path / "index.md").write_text(page(TEXT, terms(), lambda place: f"Day {place.day}, {place.part}") + toctree)
+    glossary = glossary_page(TEXT, terms(), lambda place: f"Day {place.day}, {place.part}")
+    (tmp_path / "index.md").write_text(glossary + toctree)
     (tmp_path / "lesson.md").write_text(linked(["# A lesson\n\nA head."], terms(), "glossary:", 1)[0])
     warnings = tmp_path / "warnings"
     with warnings.open("w") as stream:

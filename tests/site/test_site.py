@@ -214,8 +214,9 @@ def test_the_page_of_the_cards_has_those_of_the_deck_with_its_formulas_set(site)
 
 
 def test_a_widget_without_plain_words_is_named():
+    play = Play(page="notebooks/day1_x", anchor="day1-a", heading="Heading", alt="", width=100, widget="DuelBoard")
     with pytest.raises(CourseError, match="the class DuelBoard has no `in_gallery`"):
-        plays_page([Play("notebooks/day1_x", "day1-a", "Heading", "alt", 100, "DuelBoard")], {})
+        plays_page([play], {})
 
 
 def test_a_page_says_what_holds_without_a_kernel(pages):

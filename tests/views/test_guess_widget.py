@@ -140,11 +140,11 @@ def test_a_name_stands_for_one_question(tmp_path):
 
 
 def test_truths_are_numbers_of_any_make_or_functions(tmp_path):
-    assert number(tmp_path, "a", truth=torch.tensor(0.25)).asked.truth == (0.25,)
-    assert number(tmp_path, "b", truth=lambda: 0.25).asked.truth == (0.25,)
-    assert curve(tmp_path, "c", truth=lambda x: x / 64).asked.truth == (1 / 16, 1 / 4, 1)
-    assert curve(tmp_path, "d", truth=torch.tensor([0.0, 0.5, 1])).asked.truth == (0, 0.5, 1)
-    assert choice(tmp_path, "e", truth=lambda: "c").asked.truth == (2.0,)
+    assert number(tmp_path, "a", truth=torch.tensor(0.25)).question.truth == (0.25,)
+    assert number(tmp_path, "b", truth=lambda: 0.25).question.truth == (0.25,)
+    assert curve(tmp_path, "c", truth=lambda x: x / 64).question.truth == (1 / 16, 1 / 4, 1)
+    assert curve(tmp_path, "d", truth=torch.tensor([0.0, 0.5, 1])).question.truth == (0, 0.5, 1)
+    assert choice(tmp_path, "e", truth=lambda: "c").question.truth == (2.0,)
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -339,4 +339,4 @@ def test_the_course_map_shows_guesses_across_days_and_what_cannot_be_read(tmp_pa
 
 def test_places_are_written_with_all_their_digits(tmp_path):
     widget = Guess.curve(2, "p", "?", [0.5, 16384, 131072], truth=[0, 0, 0], low=0, high=1, root=tmp_path)
-    assert widget.asked.places == ("0.5", "16,384", "131,072")
+    assert widget.question.places == ("0.5", "16,384", "131,072")

@@ -82,7 +82,7 @@ def test_what_is_stored_is_the_question_alone_and_no_output_stands_right_below(n
 TOLD = """
 import json
 from course_utils.views.widgets import guess
-print(json.dumps([[a.name, a.kind, a.truth] for a in guess._ASKED.values()]))
+print(json.dumps([[a.name, a.kind, a.truth] for a in guess._QUESTIONS_BY_NAME.values()]))
 """
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import functools
+import importlib
 import itertools
 import json
 import re
@@ -20,6 +21,7 @@ from needs import NODE
 from course_utils import views
 from course_utils.views import AttentionHeatmap, AttentionStepper, Quiz, palette
 from course_utils.views.picture import described, new_figure, picture
+from course_utils.views.shared.base import CourseWidget
 from course_utils.views.shared.number_text import number
 from course_utils.views.static_page import static_page
 
@@ -76,6 +78,16 @@ def test_making_and_showing_widgets_leaves_pyplot_alone():
         "AttentionHeatmap([[1.0]], ['a'])._repr_mimebundle_(); print('matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+
+
+def test_the_table_of_widgets_has_every_class_of_their_modules():
+    classes = {}
+    for path in (Path(views.__file__).parent / "widgets").glob("*.py"):
+        module = importlib.import_module(f"course_utils.views.widgets.{path.stem}")
+        own = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
+        widgets = [each for each in own if isinstance(each, type) and issubclass(each, CourseWidget)]
+        classes |= {each.__name__: path.stem for each in widgets}
+    assert classes == views.WIDGETS
 
 
 def test_every_widget_of_the_course_is_tried_here():

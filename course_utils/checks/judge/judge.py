@@ -377,7 +377,7 @@ class JudgedExercise:
         return Verdict("forbidden", 0.0, message, f"calls {part}" if part else None)
 
     def _describe_mistake(self, mistake: Mistake, overflow: Overflow | None = None) -> str:
-        """Return the message of a recognised mistake, and what it rests on, unless it asks."""
+        """Return the message of a recognised mistake, and what it rests on unless it ends with a question."""
         if overflow:
             return f"{mistake.message} {self._describe_overflow(overflow)} {SAME_RESULTS_OF_TWO}"
         return mistake.message if mistake.message.endswith("?") else f"{mistake.message} {SAME_RESULTS}"

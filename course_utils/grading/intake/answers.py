@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from course_utils.answer_key.key import COURSE, AnswerKey, Question
-from course_utils.checks.judge.cells import complete, definitions, plain, statements
-from course_utils.checks.judge.cells import defines as defines_names
+from course_utils.checks.cells import complete, definitions, plain, statements
+from course_utils.checks.cells import defines as defines_names
 from course_utils.errors import Unreadable
-from course_utils.grading.intake.notebook import CodeCell, SubmittedNotebook
+from course_utils.grading.intake.submitted_notebook import CodeCell, SubmittedNotebook
 
 LONG = 5  # lines of a function that two people hardly write alike
 MANY = 3  # so many such answers are needed

@@ -7,7 +7,7 @@ import os
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from course_utils.answer_key.key import COURSE
@@ -26,7 +26,7 @@ from course_utils.grading.intake.file_tree import (
 )
 from course_utils.grading.intake.files import read_file
 from course_utils.grading.intake.names import Named, known_day, read_name, safe_name, without_day
-from course_utils.grading.intake.notebook import SubmittedNotebook, read_notebook
+from course_utils.grading.intake.submitted_notebook import SubmittedNotebook, read_notebook
 from course_utils.grading.results import Result
 
 MOST_NOTEBOOKS = 60  # per student
@@ -64,6 +64,7 @@ class Submission:
     student: str
     path: Path
     day: int | None = None
+    _: KW_ONLY
     member: str = ""
     inner: str = ""
     lms_id: str = ""
@@ -204,15 +205,15 @@ class _Finder:
         download = self._downloads[scope]
         self.candidates.append(
             Submission(
-                unicodedata.normalize("NFC", named.student or ""),
-                node.path,
-                hint or day,
-                node.member,
-                node.inner,
-                named.lms_id,
-                f"{download}/{named.back}" if download and named.back else "",
-                named.late,
-                node.problem,
+                student=unicodedata.normalize("NFC", named.student or ""),
+                path=node.path,
+                day=hint or day,
+                member=node.member,
+                inner=node.inner,
+                lms_id=named.lms_id,
+                back=f"{download}/{named.back}" if download and named.back else "",
+                late=named.late,
+                problem=node.problem,
                 scope=scope if named.local else 0,
                 doubtful=bool(hint and day and hint != day),
                 packed=packed,

@@ -18,13 +18,13 @@ TITLE = "Late"  # of the list in the summary of a class
 COLUMNS = ("day", "student", "how late")
 
 
-def how_late(place: Mapping[str, int], row: Sequence[str]) -> str:
+def how_late(column_of: Mapping[str, int], row: Sequence[str]) -> str:
     """Return what a Moodle worksheet says about late work and when it was handed in; "" if it was not late.
 
     Args:
-        place: Index of each column, by its name in lower case.
+        column_of: Index of each column, by its name in lower case.
     """
-    cells = {name: one_line(row[number]) for name, number in place.items()}
+    cells = {name: one_line(row[number]) for name, number in column_of.items()}
     match = re.search(r"[^-]*\blate\b", cells.get("status", ""))
     if not match:
         return ""

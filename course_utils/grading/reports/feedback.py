@@ -51,13 +51,13 @@ SIGNS = {
 
 def write_feedback(graded: Graded, answer_key: AnswerKey, out: Path) -> Path:
     """Write the feedback page of a graded submission into the folder `out`, and return its path."""
-    page = out / feedback_place(graded)
+    page = out / feedback_path(graded)
     page.parent.mkdir(parents=True, exist_ok=True)
     write_whole(page, feedback_page(graded, answer_key))
     return page
 
 
-def feedback_place(graded: Graded) -> Path:
+def feedback_path(graded: Graded) -> Path:
     """Return the path of a feedback page in the folder of grades: `feedback/<student>/day<number>.html`.
 
     The page of a notebook whose day is not known is called `notebook.html`.
@@ -75,12 +75,12 @@ def feedback_zips(graded: Sequence[Graded], folder: Path) -> dict[str, bytes]:
     pages: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for each in graded:
         download, _, name = each.back.partition("/")
-        page = folder / feedback_place(each)
+        page = folder / feedback_path(each)
         if name and _is_plain(name):
             pages[download][name][page.name] = page.read_text(encoding="utf-8")
     return {
         f"feedback_{download}.zip": zipped(
-            {place: data for name, own in names.items() for place, data in _files_for_platform(name, own).items()}
+            {path: data for name, own in names.items() for path, data in _files_for_platform(name, own).items()}
         )
         for download, names in pages.items()
     }

@@ -69,12 +69,12 @@ class Person:
     days: Mapping[int, Graded]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Filled:
     """A teacher's exported file with the grades filled in.
 
     Attributes:
-        text: Content of the file, to be written unchanged.
+        text: Content of the file, to be written unchanged; "" until `fill_gradebook` has made it.
         students: Number of students who got a grade in it.
         unmatched: Students who have no row in it, or who share one.
         notes: Sentences about what else a teacher should know.
@@ -86,7 +86,7 @@ class Filled:
         late: By day and student, how late work was that came late, see `intake.late`.
     """
 
-    text: str
+    text: str = ""
     students: int
     unmatched: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -281,15 +281,15 @@ def write_csv(rows: Iterable[Sequence[str]], delimiter: str = ",") -> str:
 def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded], answer_key: AnswerKey) -> Filled:
     """Write grades into the rows and return what to say about them, without the text."""
     header = rows[0]
-    place = {name: header.index(name) for name in CANVAS if name in header}
-    possible = next((r for r in rows[1:4] if r[0].strip() == POINTS_POSSIBLE and not r[place["ID"]].strip()), None)
+    column_of = {name: header.index(name) for name in CANVAS if name in header}
+    possible = next((r for r in rows[1:4] if r[0].strip() == POINTS_POSSIBLE and not r[column_of["ID"]].strip()), None)
     if possible is None:
         raise CourseError(f"{exported}: a Canvas gradebook without its row {POINTS_POSSIBLE}; export it again")
     students = [row for row in rows[rows.index(possible) + 1 :] if any(cell.strip() for cell in row)]
     # whose row is whose: by Canvas's number, or else by a login or the name, in one column or two
-    logins = [(place[name],) for name in ("SIS User ID", "SIS Login ID") if name in place]
-    name_columns = tuple(range(place["ID"]))
-    matches, unmatched = _match_rows(people(graded), students, [place["ID"]], [*logins, name_columns])
+    logins = [(column_of[name],) for name in ("SIS User ID", "SIS Login ID") if name in column_of]
+    name_columns = tuple(range(column_of["ID"]))
+    matches, unmatched = _match_rows(people(graded), students, [column_of["ID"]], [*logins, name_columns])
     matched = {id(row) for _, row in matches}
     dayless = {each.student for each in graded if each.day is None}  # may have handed in any day
     notes = list[str]()
@@ -297,7 +297,7 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     absent = list[tuple[int, str]]()
     nowhere = dict[int, str]()  # names by row
     for day in _days(graded):
-        column = _canvas_column(exported, rows, possible, place["Section"], graded, day, answer_key)
+        column = _canvas_column(exported, rows, possible, column_of["Section"], graded, day, answer_key)
         # the grades, scaled to the points that the teacher gave the assignment
         full = _full_points(graded, day)
         out_of = _parse_number(possible[column]) or full
@@ -320,10 +320,16 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
                     nowhere[id(row)] = name
     # no name may be read as a formula, or as the row of possible points; beside an ID, Canvas ignores names
     for row in students:
-        if row[place["ID"]].strip():
+        if row[column_of["ID"]].strip():
             for each in name_columns:
                 row[each] = _canvas_name(_quoted_name(row[each]))
-    return Filled("", len(filled), tuple(unmatched), tuple(notes), tuple(absent), nowhere=tuple(nowhere.values()))
+    return Filled(
+        students=len(filled),
+        unmatched=tuple(unmatched),
+        notes=tuple(notes),
+        absent=tuple(absent),
+        nowhere=tuple(nowhere.values()),
+    )
 
 
 def _canvas_column(
@@ -338,7 +344,7 @@ def _canvas_column(
     """Return the index of a day's column, after adding it at the end if there is none."""
     header = rows[0]
     title = day_title(answer_key, day)
-    column = _column_of(exported, header, possible, section, day, title)
+    column = _column_of_day(exported, header, possible, section, day, title)
     if column == len(header):
         for row in rows:
             row.append("")
@@ -358,53 +364,69 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
         raise CourseError(f"{exported}: a Moodle worksheet is of one assignment; grade one day at a time for it")
     header = rows[0]
     students = rows[1:]
-    place = {name.casefold(): number for number, name in enumerate(header)}
+    column_of = {name.casefold(): number for number, name in enumerate(header)}
     # whose row is whose: by Moodle's number, or else by the first of these columns in which a name occurs once
-    name_columns = [(place[name],) for name in ("email address", "id number", "full name") if name in place]
-    matches, unmatched = _match_rows(people(graded), students, [place["identifier"]], name_columns)
+    name_columns = [(column_of[name],) for name in ("email address", "id number", "full name") if name in column_of]
+    matches, unmatched = _match_rows(people(graded), students, [column_of["identifier"]], name_columns)
     notes: set[str] = set()
     filled = set()  # rows that got a grade
     retained = 0  # comments that were there before
     for person, row in matches:
         for day, one in person.days.items():
-            # the teacher's comment stays, with ours below it; it is written before the grade, whose cell it looks at
-            if "feedback comments" in place:
-                cell = place["feedback comments"]
-                graded_by_hand = bool(row[place["grade"]].strip())
-                ours = "" if one.status == "unreadable" and graded_by_hand else comment(one, answer_key)
-                theirs = _without_ours(row[cell], answer_key, day)
-                row[cell] = "<br>".join(part for part in (theirs, ours) if part)
-                retained += bool(theirs)
+            # the comment is written before the grade, because it depends on whether there was a grade before
+            if "feedback comments" in column_of:
+                retained += _write_comment(row, column_of, one, answer_key, day)
             # the grade, scaled to the maximum of the assignment
             full = _full_points(graded, day)
-            maximum = _parse_number(row[place["maximum grade"]]) if "maximum grade" in place else None
+            maximum = _parse_number(row[column_of["maximum grade"]]) if "maximum grade" in column_of else None
             out_of = maximum or full
             if out_of != full:
                 notes.add(f"The assignment is worth {out_of:g} points and {full:g} here: scaled.")
             if grade := _points(one, out_of):
-                row[place["grade"]] = grade
+                row[column_of["grade"]] = grade
                 filled.add(id(row))
     # no name may be read as a formula; beside an identifier, Moodle ignores names
     for row in students:
-        if "full name" in place and row[place["identifier"]].strip():
-            row[place["full name"]] = _quoted_name(row[place["full name"]])
+        if "full name" in column_of and row[column_of["identifier"]].strip():
+            row[column_of["full name"]] = _quoted_name(row[column_of["full name"]])
     if retained:
         notes.add(f"Feedback comments that were there and stay, with ours below them: {retained}.")
     # who handed in nothing, and who was late
     present = {id(row) for _, row in matches}
-    name = place.get("full name", place["identifier"])
+    name = column_of.get("full name", column_of["identifier"])
     away = tuple(row[name] for row in students if id(row) not in present)
     absent = tuple((day, each) for day in days for each in away)
-    late = {(day, who.student): how for who, row in matches for day in who.days if (how := how_late(place, row))}
-    identities = _identities(header, place, matches)
-    return Filled("", len(filled), tuple(unmatched), tuple(sorted(notes)), absent, late, *identities, away)
+    late = {(day, who.student): how for who, row in matches for day in who.days if (how := how_late(column_of, row))}
+    named_by, names = _identities(header, column_of, matches)
+    return Filled(
+        students=len(filled),
+        unmatched=tuple(unmatched),
+        notes=tuple(sorted(notes)),
+        absent=absent,
+        late=late,
+        named_by=named_by,
+        names=names,
+        nowhere=away,
+    )
+
+
+def _write_comment(
+    row: list[str], column_of: Mapping[str, int], graded: Graded, answer_key: AnswerKey, day: int
+) -> bool:
+    """Write our comment below the teacher's in a row, and return whether there was one of the teacher's."""
+    cell = column_of["feedback comments"]
+    graded_by_hand = bool(row[column_of["grade"]].strip())
+    ours = "" if graded.status == "unreadable" and graded_by_hand else comment(graded, answer_key)
+    theirs = _without_ours(row[cell], answer_key, day)
+    row[cell] = "<br>".join(part for part in (theirs, ours) if part)
+    return bool(theirs)
 
 
 def _identities(
-    header: list[str], place: Mapping[str, int], matches: list[tuple[Person, list[str]]]
+    header: list[str], column_of: Mapping[str, int], matches: list[tuple[Person, list[str]]]
 ) -> tuple[str, dict[str, str]]:
     """Return the column by which Moodle's gradebook import can find these students, and what it holds by student."""
-    columns = [place[name] for name in ("id number", "email address") if name in place]
+    columns = [column_of[name] for name in ("id number", "email address") if name in column_of]
     for column in columns:
         if matches and all(row[column].strip() for _, row in matches):
             return header[column], {person.student: row[column].strip() for person, row in matches}
@@ -451,7 +473,7 @@ def _plain_name(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def _column_of(exported: Path, header: list[str], possible: list[str], section: int, day: int, title: str) -> int:
+def _column_of_day(exported: Path, header: list[str], possible: list[str], section: int, day: int, title: str) -> int:
     """Return the index of the column for a day in a Canvas gradebook; one past the end if it has no such column."""
     named = {
         number: re.sub(r"\s\(\d+\)\Z", "", name).strip().casefold()

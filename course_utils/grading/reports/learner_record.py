@@ -18,7 +18,7 @@ from rich.table import Table
 from course_utils.course import NUMBERS, WORK_FOLDER, duration, folder_advice
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
-from course_utils.grading.reports.feedback import feedback_place
+from course_utils.grading.reports.feedback import feedback_path
 from course_utils.grading.reports.report import untouched
 from course_utils.grading.results import Graded, ungraded
 from course_utils.progress import RECORD, DayProgress, Progress, digest, notebook_name, read_progress, read_record
@@ -76,7 +76,8 @@ def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path
     Returns:
         A sentence for the learner if the old file was damaged and put aside, else an empty string.
     """
-    new = {str(each.day): _record(each, own[each.notebook]) for each in graded if _is_progress(each, own)}
+    counted = [each for each in graded if each.notebook in own and each.day in NUMBERS and not ungraded(each)]
+    new = {str(each.day): _record(each, own[each.notebook]) for each in counted}
     if not new:
         return ""
     path = folder / RECORD
@@ -101,7 +102,7 @@ def show_outcome(graded: Iterable[Graded], folder: Path, console: Console) -> No
     _print_next(progress, console)
     begun = [each for each in graded if each.day is not None and each.exercises and not untouched(each)]
     for each in sorted(begun, key=lambda each: each.day or 0):
-        console.print(f"Feedback on day {each.day}: {folder / feedback_place(each)}", markup=False, soft_wrap=True)
+        console.print(f"Feedback on day {each.day}: {folder / feedback_path(each)}", markup=False, soft_wrap=True)
 
 
 def show_progress(root: Path, console: Console) -> None:
@@ -134,10 +135,6 @@ def _print_next(progress: Progress, console: Console) -> None:
     day, exercise = progress.next
     what = f"day {day.number}, {exercise.title} ({exercise.minutes} minutes)"
     console.print(f"Next: {what}, in exercises/{day.name}.ipynb", markup=False, soft_wrap=True)
-
-
-def _is_progress(graded: Graded, own: Mapping[str, str]) -> bool:
-    return graded.notebook in own and graded.day in NUMBERS and not ungraded(graded)
 
 
 def _record(graded: Graded, answers: str) -> dict:

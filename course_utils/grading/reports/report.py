@@ -24,7 +24,7 @@ from course_utils.errors import CourseError, one_line
 from course_utils.files import write_all, write_whole
 from course_utils.grading.intake import late
 from course_utils.grading.intake.answers import LONG
-from course_utils.grading.reports.feedback import feedback_place, feedback_zips
+from course_utils.grading.reports.feedback import feedback_path, feedback_zips
 from course_utils.grading.reports.gradebook import (
     Filled,
     canvas_csv,
@@ -87,7 +87,7 @@ def write_reports(
         reports |= feedback_zips(graded, folder)
     for name, content in reports.items():
         write_all({folder / name: content})
-    ours = {*reports, *(feedback_place(each).as_posix() for each in graded), *([GRADEBOOK] if filled else [])}
+    ours = {*reports, *(feedback_path(each).as_posix() for each in graded), *([GRADEBOOK] if filled else [])}
     there = (path.relative_to(folder).as_posix() for pattern in SENT for path in folder.glob(pattern))
     return [] if alone else sorted(set(there) - ours)
 
@@ -217,7 +217,7 @@ def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, linked
         if untouched(each):
             lines += [f"Nothing is answered yet in {_cell(each.notebook)}.", ""]
             continue
-        page = feedback_place(each).as_posix()
+        page = feedback_path(each).as_posix()
         what = "Feedback, with hints and your code"
         lines += [f"[{what}]({quote(page)})" if linked else f"{what}: {_cell(page)}", "", *_exercises(each)]
     return "\n".join(lines)

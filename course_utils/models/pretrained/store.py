@@ -55,7 +55,7 @@ def chosen() -> Path | None:
     return Path(name).expanduser() if name else None
 
 
-def place(dtype: torch.dtype = torch.float32) -> Path:
+def model_path(dtype: torch.dtype = torch.float32) -> Path:
     """Return the path of the converted file with weights of this dtype, whether or not the file exists.
 
     Raises:
@@ -119,7 +119,7 @@ def read(dtype: torch.dtype = torch.float32) -> tuple[Contents, dict[str, torch.
         NoModel: The model is not on this machine.
         CourseError: A file is damaged or cannot be read or written.
     """
-    path = place(dtype)
+    path = model_path(dtype)
     if not path.exists():
         if dtype != torch.float32:
             description, tensors = read()

@@ -119,7 +119,7 @@ class Tokenizer:
         """Return the token numbers of a chat prompt: the model's template, filled with one user message.
 
         Args:
-            said: The user's message; the names of special tokens in it are encoded as plain text.
+            message: The user's message; the names of special tokens in it are encoded as plain text.
 
         Raises:
             ValueError: The model has no chat template.

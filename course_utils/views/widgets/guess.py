@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TODO = "Run this cell to guess; what was computed is shown after your guess."
-_ASKED: dict[tuple[Path, int, str], Question] = {}  # by the course's folder, day and name: what a name stands for
+_QUESTIONS_BY_NAME: dict[tuple[Path, int, str], Question] = {}  # by the course's folder, the day and the name
 
 
 class Guess(CourseWidget):
@@ -50,19 +50,19 @@ class Guess(CourseWidget):
     _kept = traitlets.Unicode().tag(sync=True)
     _asked = traitlets.Int(0).tag(sync=True)  # the page counts it up when it is drawn, to hear of earlier guesses
 
-    def __init__(self, asked: Question, posed: dict[str, Any], root: Path | str = WORK_FOLDER):
+    def __init__(self, question: Question, why: str, root: Path | str, axes: dict[str, Any] | None = None):
         """Use `Guess.number`, `Guess.choice` or `Guess.curve`."""
-        self._question = asked
+        self._question = question
         self._root = Path(root)
         self._reading = False
-        before = _ASKED.setdefault((self._root, asked.day, asked.name), asked)
-        if not before.same_question(asked) and before.question != asked.question:
+        before = _QUESTIONS_BY_NAME.setdefault((self._root, question.day, question.name), question)
+        if not before.same_question(question) and before.question != question.question:
             raise ValueError(
-                f"guess {asked.name!r} of day {asked.day} asks {before.question!r} already; give another question "
-                "another name, or restart the kernel"
+                f"guess {question.name!r} of day {question.day} asks {before.question!r} already; give another "
+                "question another name, or restart the kernel"
             )
-        _ASKED[self._root, asked.day, asked.name] = asked
-        super().__init__(_posed=posed, draft=[None] * len(asked.truth))
+        _QUESTIONS_BY_NAME[self._root, question.day, question.name] = question
+        super().__init__(_posed=_posed(question, why) | (axes or {}), draft=[None] * len(question.truth))
 
     @classmethod
     def number(
@@ -78,8 +78,10 @@ class Guess(CourseWidget):
         Raises ValueError for a range or a truth that does not fit, and for a name that asks something else already.
         """
         value = truth() if callable(truth) else truth
-        asked = Question(day, name, question, "number", _numbers(name, [value]), *_ends(name, low, high), scale, unit)
-        return cls(asked, _posed(asked, why), root)
+        low, high = _ends(name, low, high)
+        truths = _numbers(name, [value])
+        made = Question(day, name, question, "number", truths, low=low, high=high, scale=scale, unit=unit)
+        return cls(made, why, root)
 
     @classmethod
     def choice(
@@ -93,8 +95,7 @@ class Guess(CourseWidget):
         texts = tuple(choices)
         right = truth() if callable(truth) else truth
         position = float(texts.index(right)) if right in texts else -1.0
-        asked = Question(day, name, question, "choice", (position,), choices=texts)
-        return cls(asked, _posed(asked, why), root)
+        return cls(Question(day, name, question, "choice", (position,), choices=texts), why, root)
 
     @classmethod
     def curve(
@@ -111,19 +112,19 @@ class Guess(CourseWidget):
         x = [each if isinstance(each, str) else float(each) for each in x]
         values = [truth(each) for each in x] if callable(truth) else truth
         places = tuple(each if isinstance(each, str) else _format_place(each) for each in x)
-        asked = Question(
-            day, name, question, "curve", _numbers(name, values), *_ends(name, low, high), scale, unit, places
-        )
+        low, high = _ends(name, low, high)
+        truths = _numbers(name, values)
+        made = Question(day, name, question, "curve", truths, low=low, high=high, scale=scale, unit=unit, places=places)
         if x_scale not in ("linear", "log"):
             raise ValueError(f"guess {name!r}: there is no x_scale {x_scale!r}; there is linear and log")
         try:
             along = as_places(x, x_scale)
         except ValueError as error:
             raise ValueError(f"guess {name!r}: {error}") from None
-        return cls(asked, _posed(asked, why) | {"along": along, "x_label": x_label, "y_label": y_label}, root)
+        return cls(made, why, root, {"along": along, "x_label": x_label, "y_label": y_label})
 
     @property
-    def asked(self) -> Question:
+    def question(self) -> Question:
         """The question, with what was computed."""
         return self._question
 
@@ -185,27 +186,27 @@ class Guess(CourseWidget):
         return {**nothing, "_kept": "", "_asked": 0}  # a page holds nobody's guesses
 
     def as_text(self) -> str:
-        asked = self._question
-        lines = [f"Guess first: {asked.question}"]
-        if asked.kind == "choice":
-            lines += [f"  {_letter(place)}) {choice}" for place, choice in enumerate(asked.choices)]
+        question = self._question
+        lines = [f"Guess first: {question.question}"]
+        if question.kind == "choice":
+            lines += [f"  {_letter(place)}) {choice}" for place, choice in enumerate(question.choices)]
         else:
-            ends = f"from {brief(asked.low)} to {brief(asked.high)}{_unit_text(asked.unit)}"
-            ends += ", logarithmic" if asked.scale == "log" else ""
-            lines.append(f"a number {ends}" if asked.kind == "number" else self._describe_axes(ends))
+            ends = f"from {brief(question.low)} to {brief(question.high)}{_unit_text(question.unit)}"
+            ends += ", logarithmic" if question.scale == "log" else ""
+            lines.append(f"a number {ends}" if question.kind == "number" else self._describe_axes(ends))
         return "\n".join([*lines, _TODO])
 
     def alt(self) -> str:
         return " ".join(self.as_text().split())
 
     def figure(self) -> Figure:
-        asked = self._question
+        question = self._question
         width = 640
         line = 20
-        question_lines = textwrap.wrap(asked.question, 82)
-        choices = [part for place, text in enumerate(asked.choices) for part in textwrap.wrap(
+        question_lines = textwrap.wrap(question.question, 82)
+        choices = [part for place, text in enumerate(question.choices) for part in textwrap.wrap(
             f"{_letter(place)}) {text}", 84, initial_indent="    ", subsequent_indent="        ")]  # fmt: skip
-        room = {"number": 60, "curve": 290, "choice": line * len(choices) + 12}[asked.kind]
+        room = {"number": 60, "curve": 290, "choice": line * len(choices) + 12}[question.kind]
         height = line * len(question_lines) + room + 34
         fig = new_figure(width, height)
         for place, text in enumerate([*question_lines, *choices]):
@@ -213,17 +214,17 @@ class Guess(CourseWidget):
             bold = "bold" if place < len(question_lines) else "normal"
             fig.text(16 / width, y, typeset(text), fontweight=bold)
         fig.text(16 / width, 12 / height, _TODO, fontsize=10)
-        if asked.kind == "number":
+        if question.kind == "number":
             self._draw_range(fig.add_axes((36 / width, 54 / height, 1 - 72 / width, 1e-6)))
-        elif asked.kind == "curve":
+        elif question.kind == "curve":
             self._draw_axes(fig.add_axes((70 / width, 84 / height, 1 - 100 / width, (room - 70) / height)))
         return fig
 
     def _describe_axes(self, ends):
-        asked = self._question
+        question = self._question
         posed = self._posed
         what = f"{posed['y_label']} against {posed['x_label']}" if posed["y_label"] and posed["x_label"] else "a curve"
-        return f"a curve: {what} at {', '.join(asked.places)}; {ends}"
+        return f"a curve: {what} at {', '.join(question.places)}; {ends}"
 
     def _draw_range(self, ax):
         marks = self._posed["ticks"]
@@ -235,37 +236,37 @@ class Guess(CourseWidget):
 
     def _draw_axes(self, ax):
         posed = self._posed
-        asked = self._question
+        question = self._question
         ax.set(xlim=(-0.03, 1.03), ylim=(0, 1))
         ax.set_yticks([place for place, _ in posed["ticks"]], [text for _, text in posed["ticks"]])
-        ax.set_xticks(posed["along"], asked.places)
+        ax.set_xticks(posed["along"], question.places)
         ax.tick_params(labelcolor=palette.INK)
         ax.grid()
         ax.set_axisbelow(True)
         ax.set_xlabel(typeset(posed["x_label"]))
-        ax.set_ylabel(typeset(posed["y_label"] + (f", {asked.unit}" if asked.unit else "")))
+        ax.set_ylabel(typeset(posed["y_label"] + (f", {question.unit}" if question.unit else "")))
         ax.text(0.5, 0.5, "?", fontsize=29, ha="center", va="center")
         for side in ax.spines.values():
             side.set_color(palette.INK)
 
 
-def _posed(asked: Question, why: str) -> dict[str, Any]:
+def _posed(question: Question, why: str) -> dict[str, Any]:
     """What the page draws."""
-    ranged = asked.kind != "choice"
+    ranged = question.kind != "choice"
     return {
-        "day": asked.day,
-        "name": asked.name,
-        "kind": asked.kind,
-        "question": asked.question,
-        "low": asked.low,
-        "high": asked.high,
-        "scale": asked.scale,
-        "unit": asked.unit,
-        "places": list(asked.places),
-        "choices": list(asked.choices),
-        "truth": list(asked.truth),
+        "day": question.day,
+        "name": question.name,
+        "kind": question.kind,
+        "question": question.question,
+        "low": question.low,
+        "high": question.high,
+        "scale": question.scale,
+        "unit": question.unit,
+        "places": list(question.places),
+        "choices": list(question.choices),
+        "truth": list(question.truth),
         "why": why,
-        "ticks": [[asked.place(value), brief(value)] for value in ticks(asked.low, asked.high, asked.scale)]
+        "ticks": [[question.place(value), brief(value)] for value in ticks(question.low, question.high, question.scale)]
         if ranged
         else [],
     }

@@ -96,20 +96,20 @@ def _page(day: int, stored: list[StoredGuess], lines: list[str]) -> dict:
 
 def _row(stored: StoredGuess) -> list[str]:
     """The question, the guess, what was computed, and how near it came."""
-    asked = stored.asked
+    question = stored.asked
     return [
-        asked.question,
+        question.question,
         _format_answer(stored, stored.first),
-        _format_answer(stored, asked.truth),
+        _format_answer(stored, question.truth),
         stored.verdict.text,
     ]
 
 
 def _format_answer(stored: StoredGuess, values: tuple[float, ...]) -> str:
-    asked = stored.asked
-    if asked.kind == "choice":
-        return asked.choices[int(values[0])]
-    unit = asked.unit if asked.unit in ("", "%") else f" {asked.unit}"
-    if asked.kind == "number":
+    question = stored.asked
+    if question.kind == "choice":
+        return question.choices[int(values[0])]
+    unit = question.unit if question.unit in ("", "%") else f" {question.unit}"
+    if question.kind == "number":
         return f"{brief(values[0])}{unit}"
     return f"{brief(values[0])} … {brief(values[-1])}{unit}"

@@ -147,8 +147,8 @@ def _draw_heads(ax, head, measured, shares, top):
 def _draw_list(ax, head, ranked, top):
     from matplotlib.patches import Rectangle
 
-    for place, (each, share) in enumerate(ranked[:_LISTED]):
-        y = top + 12 + 26 * place
+    for rank, (each, share) in enumerate(ranked[:_LISTED]):
+        y = top + 12 + 26 * rank
         bold = "bold" if each == head else "normal"
         _write(ax, 694, y, head_name(*each), fontweight=bold)
         ax.add_patch(Rectangle((800, y - 6), 54 * share, 12, facecolor=palette.WEIGHT))

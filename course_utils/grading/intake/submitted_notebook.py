@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from course_utils.checks.judge.cells import LARGEST_CELL
+from course_utils.checks.cells import LARGEST_CELL
 from course_utils.errors import Unreadable
 
 MOST_PARTS = {b"[": 500_000, b"{": 500_000, b",": 5_000_000}  # nested lists take 50 times their length in memory

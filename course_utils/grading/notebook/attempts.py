@@ -1,0 +1,271 @@
+"""Try the answer to an exercise, twice where that is fair, and decide what its message may say.
+
+If an exercise fails after an earlier one failed, it gets a second try in a fresh kernel, where reference answers stand
+in for the earlier answers that failed, so that nobody loses points twice for one mistake.
+
+A message may quote text only from a kernel with nothing to hide: no lent reference answer, and no class's seed. The
+seed of an exercise comes and goes with its hidden check, but the answer to that exercise, or an earlier answer that
+patched `draw_rungs`, can keep what it saw. So an exercise that fails after that runs again in a kernel that had no
+seed, for its message alone. Beside a lent answer, a message has no text from the kernel (see `redact`). A student can
+still learn of each exercise whether it passes and, beside a lent answer (which is there in compiled form), a number or
+a shape. The known relation of wrong results to the right ones also shows what the hidden inputs were like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nbformat import NotebookNode
+
+from course_utils.checks.cells import used_names
+from course_utils.checks.judge.duel_server import Arena
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.judge import judge_of
+from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.kernel.evidence import find_ladder
+from course_utils.checks.kernel.outcome import Evidence, evidence_of
+from course_utils.errors import KernelLost
+from course_utils.grading.notebook.kernels import KernelSlot, NotebookKernels
+from course_utils.grading.redact import kind_of, stopped_at, with_answer_error, without_text
+from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.limits import uncounted
+from course_utils.time_limits import DUEL_SECONDS, MOST_DUEL_SECONDS
+
+USUAL = '__import__("course_utils.checks.kernel.settings", fromlist=["settings"]).use_usual_settings()'
+LOST_HELPER = " No cell of the notebook defines it by that name."
+UNSTEADY = "It fails here, and otherwise or not at all without what earlier answers left behind."
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the judge made of one run of a check.
+
+    Attributes:
+        verdict: The verdict. Its message quotes no text from the kernel.
+        with_quotes: The same verdict. Its message quotes the kernel if that tells more.
+        depends_on_kernel: Whether the message with quotes depends on what the kernel says.
+    """
+
+    verdict: Verdict
+    with_quotes: Verdict
+    depends_on_kernel: bool = False
+
+    @classmethod
+    def error(cls, message: str) -> Judgement:
+        """Return an error in the course's own words."""
+        verdict = Verdict("error", 0.0, message)
+        return cls(verdict, verdict)
+
+
+class Attempt:
+    """The attempt at one exercise, which may take up to three runs of its answer and its check.
+
+    Args:
+        kernels: Those of the notebook.
+        grade_id: The exercise.
+        parts: Of the official check: the visible part, then the hidden tests.
+        run_part: Runs a part in the kernel in use, and returns its outputs, which an error of the part is one of.
+        seed: A class's seed of the hidden tests; "" if it has none.
+    """
+
+    def __init__(
+        self,
+        kernels: NotebookKernels,
+        grade_id: str,
+        parts: Sequence[NotebookNode],
+        run_part: Callable[[NotebookNode], Sequence[NotebookNode]],
+        seed: str,
+    ):
+        self.kernels = kernels
+        self.grade_id = grade_id
+        self.parts = parts
+        self.run_part = run_part
+        self.seed = seed
+        self.ladder = find_ladder(kernels.day, grade_id)
+        self.arena: Arena | None = None  # the implementations, once the check of a duel has begun
+        # by the message of a verdict without quotes: the same verdict with quotes, if its kernel may be quoted
+        self.with_quotes: dict[str, Verdict] = {}
+        # messages without quotes that depend on a kernel that has had a seed
+        self.after_seed: set[str] = set()
+
+    def decide(self) -> Verdict:
+        """Return the verdict on the exercise. Its message quotes no kernel that had something to hide."""
+        with uncounted(MOST_DUEL_SECONDS) if self.ladder.duel else nullcontext():
+            verdict = self.run_twice()
+        if verdict.message in self.after_seed - self.with_quotes.keys():
+            # once more for the message alone, in a kernel without a seed; the points are those of the first verdict
+            self.kernels.drop_all()
+            again = self.run_once()
+            if again.status == verdict.status:
+                verdict = replace(again, share=verdict.share)
+            else:
+                verdict = replace(verdict, message=UNSTEADY, misconception=None)
+        with_quotes = self.with_quotes.get(verdict.message, verdict)
+        return replace(with_quotes, status=verdict.status, share=verdict.share)
+
+    def run_twice(self) -> Verdict:
+        """Run the exercise, run it again in a fresh kernel if it fails, and return the better verdict.
+
+        There is no second run if the mistake was clearly made in this exercise. If the kernel was lost or a call was
+        forbidden, the fresh kernel runs only the answers that this exercise needs, because a thread or an alarm that
+        another answer left behind may have been the cause. If a call was forbidden, references also stand in for the
+        earlier answers, because one of them may have made the call. A duel is repeated if it failed in the student's
+        own kernel; a kernel that ran one can ask questions, so it is not used again.
+        """
+        kernels = self.kernels
+        first = self.run_once()
+        if self.arena:
+            in_own = kernels.slot is not kernels.dueling
+            kernels.drop(kernels.slot)
+            if first.status != "passed" and in_own:
+                first = self.run_once(fresh=True)
+                kernels.drop(kernels.slot)
+            return first
+        forbidden = first.status == "forbidden"
+        lost = forbidden or first.status in ("timeout", "killed")
+        # if no earlier exercise failed, the failure is this answer's own
+        if first.status == "passed" or not (kernels.stumbled or lost):
+            return first
+        needed = kernels.needs(self.grade_id, lent=forbidden)
+        failed = [each for each in needed if each not in kernels.passed]
+        if self.is_own_slip(first, failed):
+            return first
+        # a lost kernel is no other answer's doing if the second one would run the same answers
+        others = kernels.slot.ran - {self.grade_id} - (set() if forbidden else needed.keys())
+        if lost and not others and not failed:
+            return first
+        # the second run; after a lost kernel, no other kernel may run beside the fresh one, which is not used again
+        if lost:
+            kernels.drop_all()
+        second = self.run_once(fresh=True, only=needed if lost else None)
+        if lost:
+            kernels.drop_all()
+        # of equal verdicts the second counts, but not after a timeout: there the first tells where the answer was
+        if lost and not forbidden:
+            return second if second.share > first.share else first
+        return second if second.share >= first.share else first
+
+    def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
+        """Return whether this is a known mistake or a wrong number by hand, without calls to failed earlier answers."""
+        day = self.kernels.day
+        used = used_names(self.kernels.answers[self.grade_id])
+        calls = any(name in used for each in failed for name in find_ladder(day, each).names)
+        by_hand = self.ladder.by_hand and verdict.status == "failed"
+        known = {mistake.name for mistake in all_exercises(day)[self.grade_id].mistakes}
+        return bool(verdict.misconception in known or by_hand) and not calls
+
+    def run_once(self, fresh: bool = False, only: dict[str, str] | None = None) -> Verdict:
+        """Run answer and check, and judge the evidence. Nothing that a student wrote makes this raise.
+
+        The verdict quotes no text from the kernel. If the kernel had nothing to hide, `with_quotes` maps its message
+        to the verdict that does. If the kernel has had a seed, `after_seed` gets a message that depends on the kernel.
+
+        Args:
+            fresh: As for `NotebookKernels.prepare`.
+            only: As for `NotebookKernels.prepare`.
+        """
+        kernels = self.kernels
+        answer = kernels.answers[self.grade_id]
+        raised: str | None = None  # the error of the answer cell
+        seeded = False  # whether the kernel had had a seed before the answer ran
+        clean = False  # whether it had nothing to hide then: no seed, no lent answer
+        try:
+            # the kernel, with all that the exercise builds on
+            kernel = kernels.prepare(self.grade_id, fresh, only)
+            slot = kernels.slot
+            slot.ran.add(self.grade_id)
+            seeded = slot.seeded
+            clean = not (slot.lent or slot.seeded)
+            # the answer, which may raise and still pass, and then the check
+            raised = kernel.run(answer)
+            judgement = self.run_check(slot, kernel)
+        except KernelLost as lost:
+            kernels.drop(kernels.slot)
+            return Verdict(lost.status, 0.0, f"{lost}.{stopped_at(lost.trace, answer)}")
+        except Exception as error:  # which a hostile kernel causes, in nbval or in the judge
+            judgement = Judgement.error(f"The check ended with {kind_of(type(error).__name__)}.")
+        # later exercises use a kernel with lent answers again: no failed answer may stay in it
+        if kernels.slot.lent and judgement.verdict.status != "passed":
+            kernels.drop(kernels.slot)
+        judgement = _with_causes(judgement, raised)
+        # whether the message may quote this kernel, or needs a run without the seed for that
+        if clean:
+            self.with_quotes[judgement.verdict.message] = judgement.with_quotes
+        elif seeded and judgement.depends_on_kernel:
+            self.after_seed.add(judgement.verdict.message)
+        return judgement.verdict
+
+    def run_check(self, slot: KernelSlot, kernel: GradingKernel) -> Judgement:
+        """Run the parts of the check until one does not pass, and return what was made of the last one that ran.
+
+        Raises:
+            KernelLost: If a part loses the kernel.
+        """
+        if self.ladder.duel:
+            # the check asks the arena outside of the kernel, which has the other implementations
+            self.arena = Arena(self.kernels.day)
+            kernel.allow_questions(self.arena.answer, DUEL_SECONDS, self.arena.more_seconds)
+        for number, part in enumerate(self.parts):
+            kernel.run(USUAL)
+            # the class's seed goes to the hidden part alone, which reads it once
+            if number and self.seed:
+                kernel.answer_once(self.seed)
+                slot.seeded = True
+            outputs = self.run_part(part)
+            if errors := [each.ename for each in outputs if each.output_type == "error"]:
+                return Judgement.error(f"The check ended with {kind_of(str(errors[0]))}.")
+            judgement = self.judge(evidence_in(outputs), evidence_in(part.outputs), may_quote=number == 0)
+            if judgement.verdict.status != "passed":
+                break
+        return judgement
+
+    def judge(self, submitted: list[Evidence], expected: list[Evidence], may_quote: bool) -> Judgement:
+        """Compare the evidence of one part of the check with that of the official notebook.
+
+        Args:
+            may_quote: Whether a message may have text from the kernel; that on a hidden test may not.
+        """
+        # both must be of the same parts of the same checks, in the same order
+        labels = [(each.exercise, each.hidden) for each in submitted]
+        if labels != [(each.exercise, each.hidden) for each in expected] or not expected:
+            return Judgement.error("The check did not give the evidence that it should.")
+        judge = judge_of(self.kernels.day, self.grade_id, self.seed)
+        known = {mistake.name for mistake in judge.exercise.mistakes}
+        for evidence, right in zip(submitted, expected, strict=True):
+            evidence = self.arena.by_name(evidence) if self.arena else evidence
+            plain = without_text(evidence, self.kernels.answers.values(), judge.ladder.forbidden)
+            verdict = judge.judge(plain, right)
+            if verdict.status == "passed":
+                continue
+            # the message on a known mistake has no need to quote
+            if not may_quote or verdict.misconception in known:
+                return Judgement(verdict, verdict)
+            with_quotes = verdict if plain == evidence else judge.judge(evidence, right)
+            return Judgement(verdict, with_quotes, depends_on_kernel=True)
+        return Judgement(verdict, verdict)
+
+
+def evidence_in(outputs: Iterable[Any]) -> list[Evidence]:
+    """Return the evidence among a cell's outputs."""
+    return [
+        evidence for each in outputs if each.get("output_type") == "display_data" and (evidence := evidence_of(each))
+    ]
+
+
+def _with_causes(judgement: Judgement, raised: str | None) -> Judgement:
+    """Return what was judged, with the answer cell's own error in place of the check's, and a note on a lost helper."""
+    verdict = judgement.verdict
+    with_quotes = judgement.with_quotes
+    depends_on_kernel = judgement.depends_on_kernel
+    if raised and verdict.status == "error":
+        verdict = with_answer_error(verdict, f"{kind_of(raised)}.")
+        with_quotes = with_answer_error(with_quotes, raised)
+        depends_on_kernel = True
+    if verdict.unknown_name:
+        verdict = replace(verdict, message=verdict.message + LOST_HELPER)
+    if with_quotes.unknown_name:
+        with_quotes = replace(with_quotes, message=with_quotes.message + LOST_HELPER)
+    return Judgement(verdict, with_quotes, depends_on_kernel)
