@@ -22,6 +22,9 @@ LARGEST_CELL = 100_000  # characters, comments included; an answer takes a few h
 BROUGHT = "# from other cells of the notebook, since the answer uses it:\n"
 BELOW = "# from cells between the answer and its check:\n"
 FUTURE = re.compile(r"from\s+__future__\s+import\b")
+FUNCTION = re.compile(
+    r"^(?:(?:def|class)[ \t]+(\w+)|(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)", re.MULTILINE
+)
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 FILLING = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "remove", "setdefault", "sort"}
 FILLING |= {"update"}
@@ -218,6 +221,68 @@ def definitions(source: str, names: Collection[str]) -> str:
     """Return the statements of a cell that define any of these names, as text."""
     requested = frozenset(names)
     return "\n".join(each.source for each in statements(source) if not requested.isdisjoint(each.binds))
+
+
+def is_unanswered(source: str, stub: str, names: Collection[str]) -> bool:
+    """Return whether a cell is empty, equals the stub, or defines these names as the stub does."""
+    if same_code(source, stub) or same_code(source, ""):
+        return True
+    own = definitions(source, names)
+    if any(each.changes.intersection(names) for each in statements(source)):
+        return False
+    return bool(own) and (same_code(own, definitions(stub, names)) or _only_raises(own))
+
+
+def _only_raises(source: str) -> bool:
+    """Return whether the source consists of functions that only raise NotImplementedError."""
+    try:
+        body = ast.parse(source).body
+    except NO_PYTHON:
+        return False
+    return all(
+        isinstance(node, ast.FunctionDef) and isinstance(last := node.body[-1], ast.Raise)
+        and isinstance(kind := last.exc.func if isinstance(last.exc, ast.Call) else last.exc, ast.Name)
+        and kind.id == "NotImplementedError"
+        and all(isinstance(each, ast.Expr) for each in node.body[:-1])
+        for node in body
+    )  # fmt: skip
+
+
+def same_code(a: str, b: str) -> bool:
+    """Return whether two cells are the same program apart from comments and spacing."""
+    return _program(a) == _program(b)
+
+
+@lru_cache(maxsize=512)
+def _program(source: str) -> str:
+    """Return a cell's program without comments and spacing, or the cell's own text if Python cannot parse it."""
+    try:
+        return ast.dump(ast.parse(plain(source)))
+    except NO_PYTHON:
+        return source.strip()
+
+
+def may_define(source: str, names: Collection[str], by_hand: bool = False) -> bool:
+    """Return whether a cell seems to define all of these names, without parsing it, since many files are searched.
+
+    Args:
+        by_hand: Whether the names are those of numbers; else they are those of functions and classes.
+    """
+    return (_names_assigned(source) if by_hand else _names_of_functions(source)).issuperset(names)
+
+
+@lru_cache(maxsize=512)
+def _names_of_functions(source: str) -> frozenset[str]:
+    """Return the names that a cell defines by unindented def, class or lambda; cached for all questions."""
+    groups = (defined or named for defined, named in FUNCTION.findall(source))
+    return frozenset(name.strip() for names in groups for name in names.split(","))
+
+
+@lru_cache(maxsize=512)
+def _names_assigned(source: str) -> frozenset[str]:
+    """Return the words before the last equals sign of each line: the names that a cell may assign."""
+    targets = (line.rpartition("=")[0] for line in source.splitlines())
+    return frozenset(word for part in targets for word in re.findall(r"\w+", part))
 
 
 def complete(

@@ -18,12 +18,13 @@ from typer.testing import CliRunner
 
 from course_utils.answer_key.key import COURSE, Question, provided_cells, reference_answers
 from course_utils.answer_key.strip_answers import release_exercise
+from course_utils.checks.cells import same_code
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.cli import app
 from course_utils.course import day_of
 from course_utils.errors import Unreadable
 from course_utils.grading.grade import grade_notebook
-from course_utils.grading.intake.answers import day_in_cells, read_answers, same_code
+from course_utils.grading.intake.answers import day_in_cells, read_answers
 from course_utils.grading.intake.submitted_notebook import read_notebook
 from course_utils.grading.notebook.kernels import NotebookKernels
 from course_utils.grading.reports.feedback import feedback_page

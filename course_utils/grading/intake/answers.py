@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 
 from course_utils.answer_key.key import COURSE, AnswerKey, Question
-from course_utils.checks.cells import complete, definitions, plain, statements
-from course_utils.checks.cells import defines as defines_names
+from course_utils.checks.cells import complete, defines, definitions, is_unanswered, may_define
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.submitted_notebook import CodeCell, SubmittedNotebook
 
@@ -53,7 +50,7 @@ def read_answers(
             end = next((i for i in range(place + 1, len(cells)) if cells[i].ids & others), place + 1)
             # a further try there takes the answer's place
             for i in range(place + 1, end):
-                if defines_names(sources[i], question.names) and not _is_blank(sources[i], question):
+                if defines(sources[i], question.names) and not _is_blank(sources[i], question):
                     place = i
                     source = sources[i]
             # what the answer uses of the other cells; of its own, if only the defining statements were taken
@@ -107,7 +104,7 @@ def _answer_cell(question: Question, cells: Sequence[CodeCell], known: set[str])
     filled = [i for i, cell in enumerate(cells) if not _is_blank(cell.source, question)]
     marked = [i for i in filled if question.grade_id in cells[i].ids]
     defining = [i for i in filled if i not in marked and _defines(cells[i].source, question)]
-    own = [i for i in marked if defines_names(cells[i].source, question.names)]
+    own = [i for i in marked if defines(cells[i].source, question.names)]
     for candidates in (own, [i for i in defining if not cells[i].ids & known]):
         if candidates:
             return candidates[-1], cells[candidates[-1]].source
@@ -117,43 +114,17 @@ def _answer_cell(question: Question, cells: Sequence[CodeCell], known: set[str])
 
 
 def _is_blank(source: str, question: Question) -> bool:
-    """Return whether a cell is empty, equals the stub, or defines the answer as the stub does."""
-    if same_code(source, question.stub) or same_code(source, ""):
-        return True
-    own = definitions(source, question.names)
-    stub = definitions(question.stub, question.names)
-    if any(each.changes.intersection(question.names) for each in statements(source)):
-        return False
-    return bool(own) and (same_code(own, stub) or _only_raises(own))
+    return is_unanswered(source, question.stub, question.names)
 
 
-def _only_raises(source: str) -> bool:
-    """Return whether the source consists of functions that only raise NotImplementedError."""
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return all(
-        isinstance(node, ast.FunctionDef) and isinstance(last := node.body[-1], ast.Raise)
-        and isinstance(kind := last.exc.func if isinstance(last.exc, ast.Call) else last.exc, ast.Name)
-        and kind.id == "NotImplementedError"
-        and all(isinstance(each, ast.Expr) for each in node.body[:-1])
-        for node in body
-    )  # fmt: skip
+def _may_define(source: str, question: Question) -> bool:
+    return may_define(source, question.names, question.by_hand)
 
 
-def same_code(a: str, b: str) -> bool:
-    """Return whether two cells are the same program apart from comments and spacing."""
-    return _program(a) == _program(b)
-
-
-@lru_cache(maxsize=512)
-def _program(source: str) -> str:
-    """Return a cell's program without comments and spacing, or the cell's own text if Python cannot parse it."""
-    try:
-        return ast.dump(ast.parse(plain(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return source.strip()
+def _defines(source: str, question: Question) -> bool:
+    if question.by_hand:
+        return all(name in source for name in question.names) and defines(source, question.names)
+    return may_define(source, question.names)
 
 
 def _verify_day(notebook: SubmittedNotebook, questions: Sequence[Question]) -> None:
@@ -167,38 +138,8 @@ def _verify_day(notebook: SubmittedNotebook, questions: Sequence[Question]) -> N
         raise Unreadable(f"{name}: the exercises of another day ({', '.join(sorted(foreign)[:3])}, …)")
     if notebook.is_lesson and not any(cell.ids & known for cell in cells):  # it may define what an exercise asks for
         raise Unreadable(f"{name}: {LESSON}")
-    if not any(cell.ids & known or any(_may_define(cell.source, q) for q in questions) for cell in cells):
+    if not any(cell.ids & known or any(_may_define(cell.source, each) for each in questions) for cell in cells):
         raise Unreadable(f"{name}: none of the day's exercises are in it ({', '.join(sorted(known)[:3])}, …)")
-
-
-def _defines(source: str, question: Question) -> bool:
-    if question.by_hand:
-        return all(name in source for name in question.names) and defines_names(source, question.names)
-    return _functions(source).issuperset(question.names)
-
-
-def _may_define(source: str, question: Question) -> bool:
-    """Return whether a cell seems to define an answer, without parsing it, because many files are searched."""
-    return (_assigned if question.by_hand else _functions)(source).issuperset(question.names)
-
-
-_FUNCTION = re.compile(
-    r"^(?:(?:def|class)[ \t]+(\w+)|(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)", re.MULTILINE
-)
-
-
-@lru_cache(maxsize=512)
-def _functions(source: str) -> frozenset[str]:
-    """Return the names that a cell defines by unindented def, class or lambda; cached for all questions."""
-    groups = (defined or named for defined, named in _FUNCTION.findall(source))
-    return frozenset(name.strip() for names in groups for name in names.split(","))
-
-
-@lru_cache(maxsize=512)
-def _assigned(source: str) -> frozenset[str]:
-    """Return the words before the last equals sign of each line: the names that a cell may assign."""
-    targets = (line.rpartition("=")[0] for line in source.splitlines())
-    return frozenset(word for part in targets for word in re.findall(r"\w+", part))
 
 
 def day_in_cells(notebook: SubmittedNotebook, answer_key: AnswerKey = COURSE) -> int:
