@@ -148,7 +148,7 @@ def test_a_curve_is_drawn_with_the_mouse_and_sent_when_the_button_is_released(fr
     drawn = eval(fresh.python("curve.draft"))
     assert all(before < after for before, after in itertools.pairwise(drawn)) and drawn[0] < 0.1 and drawn[-1] > 0.9
     button(fresh, CURVE).click()
-    fresh.wait(lambda: "of the range away in the mean" in verdict_text(fresh, CURVE), "the curve is judged")
+    fresh.wait(lambda: "of the range away on average" in verdict_text(fresh, CURVE), "the curve is judged")
     assert fresh.output(CURVE).locator(".course-guess-truth .course-guess-path").first.is_visible()
     motion = "node => getComputedStyle(node).animationName"
     assert fresh.output(CURVE).locator("g.course-guess-truth").evaluate(motion) == "none", (
