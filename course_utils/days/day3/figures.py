@@ -65,9 +65,9 @@ def where_models_look(models: Mapping[str, Any], text: str, layer: int, head: in
 def shifted_targets(tokens: Sequence[str]) -> Figure:
     """Draw a text as the input of a model and, below it, what has to be guessed at each place: the next input."""
     places = len(tokens) - 1
-    fig = new_figure(720, 190)
+    fig = new_figure(720, 192)
     ax = fig.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(0, 720), ylim=(190, 0), xticks=[], yticks=[])
+    ax.set(xlim=(0, 720), ylim=(192, 0), xticks=[], yticks=[])
     ax.axis("off")
     left, wide = 150, 130
     for name, y in (("place", 22), ("input", 65), ("has to guess", 147)):
