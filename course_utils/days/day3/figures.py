@@ -256,8 +256,8 @@ def _enlarge(ax: Axes, level: float, margin: float = 0.02) -> None:
             strip.plot(*line.get_data(), **style)
         else:
             strip.axhline(level, **style)
-    strip.set(xlim=ax.get_xlim(), ylim=(level - margin, level + margin), xticks=[],
-              yticks=[level - margin, level + margin])  # fmt: skip
+    ends = [level - margin, level + margin]
+    strip.set(xlim=ax.get_xlim(), ylim=ends, xticks=[], yticks=ends, yticklabels=[f"{end:.2f}" for end in ends])
     strip.set_title("near the floor, enlarged", weight="normal", fontsize=10.5, pad=3)
 
 
