@@ -352,7 +352,9 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
             verdict = _examine(day, grade_id, fresh, hidden=False, seed="")[1]
     except Exception as error:
         return f"run afresh, its cells raise {type(error).__name__}: {error}"
-    return "" if verdict.status == "passed" else f"run afresh with what it uses, it fails. {verdict.message}"
+    if verdict.status == "passed":
+        return ""
+    return f"grading runs this cell and those that it uses in a fresh session, and there it fails. {verdict.message}"
 
 
 def _note_elsewhere(day: int, grade_id: str, namespace: Mapping[str, Any], verdict: Verdict) -> str:

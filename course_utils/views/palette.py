@@ -36,6 +36,9 @@ TEAL = "#2E9486"
 MOSS = "#999933"
 ROSE = "#CC6677"
 
+OPEN = OLIVE  # a cell of a mask that a query may attend to
+HONEST = TEAL  # a curve of what has seen no answer, beside one that has, in WRONG
+
 ROLES = {"query": QUERY, "key": KEY, "value": VALUE, "output": OUTPUT}
 
 
@@ -90,7 +93,10 @@ def veil() -> LinearSegmentedColormap:
 
 def css_variables() -> dict[str, str]:
     """Return the colours that mean something as CSS custom properties, set on every widget's root."""
-    return {f"--course-{name}": colour for name, colour in (ROLES | {"weight": WEIGHT, "wrong": WRONG}).items()}
+    return {
+        f"--course-{name}": colour
+        for name, colour in (ROLES | {"weight": WEIGHT, "wrong": WRONG, "open": OPEN}).items()
+    }
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

@@ -411,3 +411,30 @@ def test_the_bug_as_it_stands_is_not_given_away():
 def test_a_gradient_that_is_lost_is_told_in_words():
     assert "changed in place" in answer("masked_softmax", day3.softmax_written_into).message
     assert "no gradient back" in answer("masked_softmax", day3.softmax_detached).message
+
+
+def advice(grade_id, answers):
+    return judge_of(3, grade_id).judge(gather(3, grade_id, answers)).message
+
+
+def test_a_wrong_mask_is_told_as_true_and_false_with_the_rule_first():
+    def packed_mask(text_of):
+        same = text_of[..., :, None] == text_of[..., None, :]
+        return same & masks.causal(text_of.shape[-1])
+
+    message = advice("packed_texts", {"packed_mask": packed_mask})
+    assert "is True, expected False. −1 is padding" in message
+    assert message.index("−1 is padding") < message.index("the mask is True where it should be, and elsewhere too")
+
+
+def test_an_edge_that_is_one_place_off_is_told_in_the_singular():
+    def padding_mask(lengths, m):
+        return (torch.arange(m) <= lengths[:, None])[:, None, None, :]
+
+    message = advice("padding_mask", {"padding_mask": padding_mask})
+    assert "from True to False 1 place later than it should" in message
+
+
+def test_of_several_wrong_lines_the_first_is_named():
+    message = advice("diagnose", {"first_lines": [1, 2, 5, 1]})
+    assert "first_lines[0] is not right" in message

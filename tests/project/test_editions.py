@@ -36,7 +36,7 @@ IN_0_3_0 = {
     "days.day1": "figures guesses",
     "days.day2": "figures guesses",
     "days.day3": "figures guesses",
-    "days.day3.patients": "SayTheTokenBefore look patients",
+    "days.day3.patients": "SayTheTokenBefore look patients vital_signs",
     "days.day4": "figures guesses",
     "days.day5": "TinyModel figures guesses",
     "days.day6": "figures guesses launch launch_rows load_triton",

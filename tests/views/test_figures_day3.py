@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 from drawn import is_whole
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from course_utils.attention import masks
 from course_utils.days.day3 import figures as figures
+from course_utils.days.day3.patients import VitalSigns
 from course_utils.models import characters
 from course_utils.views import palette
 from course_utils.views.picture import png
@@ -17,6 +19,17 @@ LOSSES = {"no mask": [2.1, 1.0, 0.1, 0.0], "mask before": [2.1, 2.2, 2.0, 2.1]}
 SHARES = [[0.24, 0.65, 0.11], [0.19, 0.51, 0.30], [0.05, 0.15, 0.80]]  # two narrow ones
 WORDS = ["the", "cat", "sat"]
 MODELS = {"A": characters.load("causal"), "B": characters.load("leaking")}
+
+
+TOKENS = np.ones((3, 2))
+LOST = [TOKENS, [[np.nan] * 2, [1, 1], [1, 1]], np.full((3, 2), np.nan)]
+KEPT = [TOKENS, [[0, 0], [1, 1], [1, 1]], [[0, 0], [1, 1], [1, 1]]]
+
+
+def signs(mask):
+    mask = torch.tensor(mask, dtype=torch.bool)
+    row = (mask[2] / mask[2].sum()).tolist()
+    return VitalSigns(2.1, (-2.0, 2.0), mask, row, {"W_q": 0.1, "read": None})
 
 
 def squares(ax):
@@ -40,6 +53,10 @@ def drawn(name):
         "masks": lambda: figures.mask_grids(
             {"bidirectional": np.ones((6, 6)), "cross": np.ones((4, 6)), "causal": CAUSAL}
         ),
+        "enlarged": lambda: figures.loss_curves(LOSSES | {"mask after": [2.1, 2.1, 2.1, 2.1]}, 2.079, "floor, log 8"),
+        "shifted": lambda: figures.shifted_targets(["the", "cat", "sat", "down"]),
+        "nan": lambda: figures.nan_spreads({"plain softmax": LOST, "zero rows": KEPT}, np.tri(3) * [0, 1, 1]),
+        "signs": lambda: figures.five_prints({"healthy": signs(np.tri(4)), "sick": signs(np.tri(4).T)}),
         "maps": lambda: figures.dependence_maps(
             {"mask_before": np.tril(leaking), "mask_after": leaking, "no_mask": leaking}
         ),
@@ -47,10 +64,13 @@ def drawn(name):
     return drawings[name]()
 
 
+DRAWINGS = ["losses", "enlarged", "shares", "looks", "masks", "maps", "shifted", "nan", "signs"]
+
+
 def test_a_square_is_filled_where_the_query_may_attend_and_empty_where_it_may_not():
     (ax,) = figures.mask_grids({"causal": CAUSAL}).axes
     for (column, row), patch in squares(ax).items():
-        assert colour(patch) == (palette.QUERY.lower() if CAUSAL[row, column] else "none")
+        assert colour(patch) == (palette.OPEN.lower() if CAUSAL[row, column] else "none")
     assert ax.yaxis_inverted()  # row 0 on top
 
 
@@ -122,12 +142,12 @@ def test_bars_are_as_long_as_the_weights_and_only_the_blocked_key_is_hatched():
     np.testing.assert_allclose([bar.get_x() for bar in bars[2::3]], [0.89, 0.70, 0.20])
 
 
-@pytest.mark.parametrize("name", ["losses", "shares", "looks", "masks", "maps"])
+@pytest.mark.parametrize("name", DRAWINGS)
 def test_nothing_is_cut_off(name):
     assert is_whole(drawn(name))
 
 
-@pytest.mark.parametrize("name", ["losses", "shares", "looks", "masks", "maps"])
+@pytest.mark.parametrize("name", DRAWINGS)
 def test_no_label_lies_on_another(name):
     fig = drawn(name)
     fig.canvas.draw()
@@ -137,7 +157,7 @@ def test_no_label_lies_on_another(name):
 
 
 @pytest.mark.thorough("every figure is drawn twice, to the same bytes")
-@pytest.mark.parametrize("name", ["losses", "shares", "looks", "masks", "maps"])
+@pytest.mark.parametrize("name", DRAWINGS)
 def test_a_figure_is_the_same_bytes_every_time(name):
     assert png(drawn(name)) == png(drawn(name))
 
@@ -195,3 +215,38 @@ def test_the_two_models_are_said_to_look_where_their_weights_lie():
     past, ahead = (np.asarray(ax.images[0].get_array()) for ax in fig.axes)
     assert not np.triu(past, 1).any() and np.diagonal(ahead, 1).min() > 0.9
     assert "model A gives no weight to a later character" in fig.get_label()
+
+
+def test_two_honest_curves_are_drawn_once_more_enlarged_around_the_floor():
+    (ax,) = drawn("enlarged").axes
+    (strip,) = ax.child_axes
+    low, high = strip.get_ylim()
+    assert low < 2.079 < high and high - low < 0.1
+    assert not drawn("losses").axes[0].child_axes  # a single one needs none
+
+
+def test_each_word_to_guess_stands_below_the_word_before_it():
+    texts = [text.get_text() for text in drawn("shifted").axes[0].texts]
+    assert [text for text in texts if text in {"the", "cat", "sat", "down"}] == [
+        "the", "cat", "cat", "sat", "sat", "down", "down"
+    ]  # fmt: skip
+
+
+def test_rows_that_are_nan_are_marked_and_a_nan_reaches_every_query_of_the_next_layer():
+    plain, zeros = drawn("nan").axes
+    assert [text.get_text() for text in plain.texts].count("NaN") == 4
+    assert sum(line.get_linestyle() == "--" for line in plain.lines) == 3
+    assert "NaN" not in [text.get_text() for text in zeros.texts]
+    assert all(line.get_linestyle() == "-" for line in zeros.lines)
+
+
+def test_what_a_mask_opens_ahead_has_the_colour_of_what_is_wrong():
+    grids = [ax for ax in drawn("signs").axes if ax.get_title(loc="left") == "3 mask"]
+    healthy, sick = ([colour(patch) for patch in squares(ax).values()] for ax in grids)
+    assert healthy.count(palette.WRONG.lower()) == 0
+    assert sick.count(palette.WRONG.lower()) == 6
+
+
+def test_a_gain_too_small_to_see_is_not_called_a_cheat():
+    bars = figures.loss_by_layer([3.8, 3.79, 3.2], 3.8).axes[0].patches
+    assert [colour(bar) for bar in bars] == [palette.INK.lower(), palette.INK.lower(), palette.WRONG.lower()]

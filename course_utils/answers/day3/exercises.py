@@ -441,7 +441,7 @@ DIAGNOSE_MISTAKES = (
         "You count lines from 0. Use the numbers 1 to 5, which are printed in front of them."),
     told(0, 1, "The loss of model 0 is at most 0.5 away from log 8, so it is healthy."),
     told(0, 2, "The scores of model 0 lie between −10 and 10 and differ, so they are healthy."),
-    told(0, 3, "Line 3 of model 0 counts no key ahead and no empty row, so it is healthy. The slip may still be in "
+    told(0, 3, "Line 3 of model 0 counts no key ahead and no empty row, so it is healthy. The bug may still be in "
         "the mask, but it shows in another line."),
     told(0, 5, "It is true that two gradients of model 0 are 0.000, but an earlier line is unhealthy too."),
     told(1, 4, "Row 4 of model 1 is even, which is healthy, because several keys have a weight. Why is it so even?"),
@@ -530,7 +530,7 @@ SOFTMAX_MISTAKES = (
     Mistake("a fill of −1e9", filled(-1e9), EQUAL + " And −1e9 does not fit into float16."),
     Mistake("a fill of −1e9, zeros afterwards", filled(-1e9, care=True),
         "Right for ordinary scores. But −1e9 does not fit into float16, which ends at 65 504, and real scores may "
-        "lie below it: then the blocked keys win. Use −∞, or torch.finfo(scores.dtype).min."),
+        "lie below it: then the blocked keys win. Use −∞."),
     Mistake("−1e9 added", filled(-1e9, added=True), SHARES),
     Mistake("−1e9 added or put in by torch.where, zeros afterwards", filled(-1e9, care=True, added=True),
         "Right for ordinary scores. But " + LOW.format(fill="−1e9")),

@@ -19,12 +19,14 @@ class Relation:
         message: a sentence or two for the learner.
         count: the number of pairs on which it holds; None for all.
         of_part: whether it is about the part of the result that is compared, such as the weights.
+        is_last: whether it is said after the first wrong entry and its rule, without which it tells little.
     """
 
     name: str
     message: str
     count: int | None = None
     of_part: bool = True
+    is_last: bool = False
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,9 @@ def of_a_mask(pairs: Sequence[Pair]) -> Relation | None:
     for k in (-2, -1, 1, 2):
         if all(p.right.ndim >= 2 and same(p.actual, _with_moved_edge(p.right, k)) for p in pairs):
             how = "later" if k > 0 else "earlier"
+            places = "1 place" if abs(k) == 1 else f"{abs(k)} places"
             return Relation(
-                f"edge {abs(k)} {how}", f"Each row changes from True to False {abs(k)} place(s) {how} than it should."
+                f"edge {abs(k)} {how}", f"Each row changes from True to False {places} {how} than it should."
             )
     has_more = all((pair.actual >= pair.right).all() for pair in pairs)
     has_less = all((pair.actual <= pair.right).all() for pair in pairs)
@@ -141,9 +142,7 @@ def of_a_mask(pairs: Sequence[Pair]) -> Relation | None:
         return None
     name = "True too often" if has_more else "True too seldom"
     description = "where it should be, and elsewhere too" if has_more else "only where it should be, but not everywhere"
-    first = ", ".join(map(str, np.argwhere(pairs[0].actual != pairs[0].right)[0]))
-    place = f"on “{pairs[0].rung.name}” [{first}] is the first entry to differ"
-    return Relation(name, f"The mask is True {description}: {place}.")
+    return Relation(name, f"The mask is True {description}.", is_last=True)
 
 
 def _with_moved_edge(mask: np.ndarray, k: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from course_utils.checks.examples.smallest import Example, is_blank
 from course_utils.checks.judge.exercises import parameters
 from course_utils.checks.judge.judge import JudgedExercise
-from course_utils.checks.judge.verdict import wrong_parts
+from course_utils.checks.judge.verdict import is_mask, wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.result_numbers import Numbers
 
@@ -97,8 +97,10 @@ def literal(value: Any, *, tensors: bool = False) -> str | None:
     return as_code() if as_code else None
 
 
-def numbers(array: Numbers, figures: int = 4) -> str:
-    """Return an array as text in brackets, to four digits."""
+def numbers(array: Numbers, figures: int = 4, *, name: str = "") -> str:
+    """Return an array as text in brackets, to four digits; one that is named as a mask as True and False."""
+    if is_mask(name, array.entries):
+        return _nested([str(bool(x)) for x in array.entries], array.shape)
     return _nested([_short(x, figures) for x in array.entries], array.shape)
 
 
@@ -185,7 +187,7 @@ def _describe_results(example: Example, judge: JudgedExercise) -> list[str]:
     if outcome.error:
         kind, _, text = outcome.error.partition(": ")
         first = f"It cannot be read: {text}" if kind == BAD_RESULT else f"It raises {outcome.error}"
-        return [first, *(f"{name}: right is {numbers(right[name])}" for name in order)]
+        return [first, *(f"{name}: right is {numbers(right[name], name=name)}" for name in order)]
     wrong = wrong_parts(outcome, example.right, judge.tolerance(example.rung.name))
     if not wrong & set(order):
         return [example.rung.hint]
@@ -196,7 +198,8 @@ def _describe_results(example: Example, judge: JudgedExercise) -> list[str]:
 def _describe_difference(name: str, actual: Numbers, right: Numbers) -> str:
     """Return a line with both results, to as many figures as show that they differ."""
     figures = next((n for n in (4, 6, 8) if numbers(actual, n) != numbers(right, n)), 8)
-    return f"{name}: it gives {numbers(actual, figures)}, right is {numbers(right, figures)}"
+    mine, wanted = (numbers(array, figures, name=name) for array in (actual, right))
+    return f"{name}: it gives {mine}, right is {wanted}"
 
 
 def _nested(entries: Sequence[str], shape: Sequence[int]) -> str:

@@ -23,7 +23,7 @@ from course_utils.checks.judge.overflow import Overflow, find_overflow
 from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
 from course_utils.checks.judge.rungs import evidence_for, implementations, rungs_of, visible_implementations
 from course_utils.checks.judge.stored_results import stored
-from course_utils.checks.judge.verdict import Tolerance, Verdict, explains, gap, holds, is_finite, wrong_parts
+from course_utils.checks.judge.verdict import Tolerance, Verdict, explains, gap, holds, is_finite, is_mask, wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN, attempts, find_ladder
 from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCall, Outcome, read_evidence
@@ -178,7 +178,8 @@ class JudgedExercise:
         elif mistake:
             message = self._describe_mistake(mistake, overflow)
         else:
-            message = f"{relation.message if relation else ''} {self._describe_failure(failed, right)}".strip()
+            sentences = [relation.message if relation else "", self._describe_failure(failed, right)]
+            message = " ".join(reversed(sentences) if relation and relation.is_last else sentences).strip()
         if overflow and not mistake:
             message = f"{message} {self._describe_overflow(overflow)}"
 
@@ -442,8 +443,9 @@ class JudgedExercise:
             tolerance = self.tolerance(rung).of(part)
             pairs = [*zip(actual.entries, expected.entries, strict=True)]
             if wrong := [i for i, pair in enumerate(pairs) if not tolerance.near(*pair)]:
-                # Of hand-worked numbers the one that is off by most, since the others may be rounded; else the first.
-                i = max(wrong, key=lambda i: abs(pairs[i][0] - pairs[i][1])) if by_hand else wrong[0]
+                # Of hand-worked decimals the one that is off by most, since the others may be rounded; else the first.
+                may_be_rounded = by_hand and any(each != round(each) for each in expected.entries)
+                i = max(wrong, key=lambda i: abs(pairs[i][0] - pairs[i][1])) if may_be_rounded else wrong[0]
                 return self._describe_difference(part, i, *pairs[i], right)
         return f"On “{rung}” the result differs."
 
@@ -457,6 +459,8 @@ class JudgedExercise:
             return self._hint(right)
         place = f"{part}[{', '.join(map(str, np.unravel_index(i, shape)))}]" if shape else part
         texts = f"{actual:.5g}", f"{expected:.5g}"
+        if is_mask(part, (actual, expected)):
+            texts = str(bool(actual)), str(bool(expected))
         if texts[0] == texts[1]:  # they differ in later digits only
             texts = f"{actual:.8g}", f"{expected:.8g}"
         if part in self.tolerance(right.rung).parts:  # the result is random

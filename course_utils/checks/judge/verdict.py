@@ -104,6 +104,11 @@ def explains(outcomes: Sequence[Outcome], known: Iterable[Outcome], tolerances: 
     return has_agreed or not any(map(is_finite, outcomes))
 
 
+def is_mask(part: str, entries: Iterable[float]) -> bool:
+    """Return whether the 1 and 0 of a part of a result stand for True and False."""
+    return "mask" in part and {*entries} <= {0.0, 1.0}
+
+
 def gap(outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> float:
     """Return the largest difference between two sets of outcomes, over arrays of equal shape."""
     differences = []

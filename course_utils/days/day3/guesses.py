@@ -69,7 +69,7 @@ def a_low_number_in_place_of_minus_infinity() -> Guess:
         "The scores are 1 and 3, and −1e4 is added to both. What weights does a softmax in float32 give?",
         choices=outcomes,
         truth=next(name for name, weights in outcomes.items() if torch.allclose(actual, weights, equal_nan=True)),
-        why="The next table also shows −1e9, −∞ and dtypes with fewer bits.",
+        why="The same number was added to both scores, which does not change a softmax.",
     )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """Four small models that do not learn, and the five lines to print first.
 
-All have the same task, to say the token before. Their slips are at the end, for those who have found them.
+All have the same task, to say the token before. Their bugs are at the end, for those who have found them.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,29 +16,55 @@ from course_utils.models.leak_experiment import D_MODEL, FLOOR, TOKENS, VOCABULA
 D_HEAD = 16
 
 
-def look(model: Any, texts: Tensor) -> None:
-    """Print five lines about a model that does not learn: each can be trusted when the ones before it are healthy.
+@dataclass(frozen=True)
+class VitalSigns:
+    """What to look at first in a model that does not learn, the cheapest first.
 
-    They are its loss at the start, the range of its scores where the mask lets them through, its mask, the weights of
-    one query in the middle, and the norm of each gradient. texts is (B, T), whole numbers. `model.loss(texts)` returns
-    the loss, nats, and leaves in `model.head` what it used: `scores` and `weights`, (B, T, T), and `mask`, (T, T).
+    Attributes:
+        loss: the loss at the start, nats.
+        scores: the lowest and the highest score that the mask lets through.
+        mask: (T, T), boolean.
+        row: the weights of one query in the middle, (T,).
+        norms: the length of the gradient of each parameter, by name; None where the loss does not reach it.
+    """
+
+    loss: float
+    scores: tuple[float, float]
+    mask: Tensor
+    row: list[float]
+    norms: dict[str, float | None]
+
+
+def vital_signs(model: Any, texts: Tensor) -> VitalSigns:
+    """Return the five vital signs of a model on texts, whole numbers (B, T).
+
+    `model.loss(texts)` returns the loss, nats, and leaves in `model.head` what it used: `scores` and `weights`,
+    (B, T, T), and `mask`, (T, T).
     """
     loss = model.loss(texts)
     head = model.head
     scores = head.scores[..., head.mask]
-    T = len(head.mask)
-    print(f"1 loss      {loss:.2f}, blind guessing {FLOOR:.2f}")
-    print(f"2 scores    {scores.min():.1f} to {scores.max():.1f}")
-    print(f"3 mask      {head.mask.triu(1).sum()} keys open ahead, {(~head.mask.any(-1)).sum()} rows empty")
-    print(f"4 row {T // 2}     {[round(weight, 2) for weight in head.weights[0, T // 2].tolist()]}")
     names, parameters = zip(*model.named_parameters(), strict=True)
     slopes = torch.autograd.grad(loss, parameters, allow_unused=True)
-    for name, slope in zip(names, slopes, strict=True):
-        print(f"5 gradient  {name:16} {'none' if slope is None else f'{slope.norm():.3f}'}")
+    norms = {name: None if slope is None else slope.norm().item() for name, slope in zip(names, slopes, strict=True)}
+    middle = head.weights[0, len(head.mask) // 2].tolist()
+    return VitalSigns(loss.item(), (scores.min().item(), scores.max().item()), head.mask, middle, norms)
+
+
+def look(model: Any, texts: Tensor) -> None:
+    """Print the vital signs of a model, a number before each: its loss, scores, mask, one row and gradients."""
+    signs = vital_signs(model, texts)
+    mask = signs.mask
+    print(f"1 loss      {signs.loss:.2f}, blind guessing {FLOOR:.2f}")
+    print(f"2 scores    {signs.scores[0]:.1f} to {signs.scores[1]:.1f}")
+    print(f"3 mask      {mask.triu(1).sum()} keys open ahead, {(~mask.any(-1)).sum()} rows empty")
+    print(f"4 row {len(mask) // 2}     {[round(weight, 2) for weight in signs.row]}")
+    for name, norm in signs.norms.items():
+        print(f"5 gradient  {name:16} {'none' if norm is None else f'{norm:.3f}'}")
 
 
 def patients(seed: int = 0) -> list["SayTheTokenBefore"]:
-    """Make the four models that do not learn, untrained; the seed settles their weights, and each has its own slip."""
+    """Make the four models that do not learn, untrained; the seed settles their weights, and each has its own bug."""
     models = []
     with torch.random.fork_rng(devices=[]):  # leaves the caller's own generator where it was
         for number, head_class in enumerate((Itself, Zeros, Detached, Strict)):

@@ -383,7 +383,7 @@ def _draw(ax, marks, texts, levels, queries, keys, turned, cell):
         face: tuple[float, ...] | str = tuple(part / 255 for part in colours[level])
         ink = palette.ink(level)
         if mark != "w" and mark != "l":
-            face, ink = (palette.QUERY, palette.ink_on(palette.QUERY)) if mark == "m" else ("none", palette.INK)
+            face, ink = (palette.OPEN, palette.ink_on(palette.OPEN)) if mark == "m" else ("none", palette.INK)
         hatch = "////" if mark == "b" else None
         patches = [Rectangle((column, row), 1, 1, facecolor=face, edgecolor=palette.INK, hatch=hatch, linewidth=0.8)]
         if mark in "ln":
