@@ -35,7 +35,7 @@ COPIES = 3
 BETWEEN = (1000, 40_000)
 COPYING = 8  # heads that are switched off together: the best induction heads, or as many others
 SUBJECT_HEAD: Head = (13, 8)  # the head that looks from a verb at who does it
-SWEPT = range(8, 22)  # layers whose heads are switched off one by one
+SWEPT = range(30)  # layers whose heads are switched off one by one
 READ = (  # sentence, word that looks, word that is looked at
     ("The parcel that we sent arrived", "arrived", "parcel"),
     ("The parcel that we sent arrived", "sent", "we"),

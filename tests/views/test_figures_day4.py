@@ -33,7 +33,7 @@ DRAWINGS = {
     "crossover": lambda: figures.crossover_lines(LENGTHS, FLOPS, {"feed-forward": 4096}),
     "looks": lambda: figures.looks_of_a_word(["The", "parcel", "arrived"], LOOKS),
     "turned": lambda: figures.turned_pairs((1.0, 0.0), (0.7, 0.7), 0.6, [(2, 0), (5, 3)]),
-    "clocks": lambda: figures.clock_hands([1.0, 0.1, 0.01], places=5),
+    "clocks": lambda: figures.clock_hands([1.0, 0.1, 0.01], (0, 1, 2, 3, 4)),
     "heads": lambda: figures.heads_of_a_model(SCORES_OF_HEADS, [(2, 0), (1, 1)], "induction score"),
     "margins": lambda: figures.margins_without(MARGINS),
     "path": lambda: figures.induction_path([*"KDQAKDQ"], 4),

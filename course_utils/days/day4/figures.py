@@ -306,22 +306,22 @@ def turned_pairs(query: Any, key: Any, angle: float, places: Sequence[tuple[int,
     )
 
 
-def clock_hands(frequencies: Any, places: int) -> Figure:
-    """Draw how far each pair of a head has turned at each place: a row of clock hands for each pair.
+def clock_hands(frequencies: Any, places: Sequence[int]) -> Figure:
+    """Draw how far each pair of a head has turned at some places: a row of clock hands for each pair.
 
     frequencies: radians per place of each pair.
     """
     frequencies = np.asarray(frequencies, dtype=float)
-    fig = new_figure(720, 58 * len(frequencies) + 34)
-    ax = fig.add_axes((0.2, 0.02, 0.79, 0.86))
+    fig = new_figure(460, 58 * len(frequencies) + 34)
+    ax = fig.add_axes((0.25, 0.02, 0.74, 0.86))
     for row, speed in enumerate(frequencies):
-        for place in range(places):
-            ax.add_patch(Circle((place, row), 0.36, facecolor="none", edgecolor=palette.INK, linewidth=0.7))
+        for column, place in enumerate(places):
+            ax.add_patch(Circle((column, row), 0.36, facecolor="none", edgecolor=palette.INK, linewidth=0.7))
             turn = place * speed
-            ax.plot([place, place + 0.33 * np.cos(turn)], [row, row - 0.33 * np.sin(turn)], color=palette.INK,
+            ax.plot([column, column + 0.33 * np.cos(turn)], [row, row - 0.33 * np.sin(turn)], color=palette.INK,
                     linewidth=2.6)  # fmt: skip
-    ax.set(xlim=(-0.5, places - 0.5), ylim=(len(frequencies) - 0.5, -0.5), aspect="equal")
-    ax.set_xticks(range(places), [f"place {place}" if place == 0 else str(place) for place in range(places)])
+    ax.set(xlim=(-0.5, len(places) - 0.5), ylim=(len(frequencies) - 0.5, -0.5), aspect="equal")
+    ax.set_xticks(range(len(places)), [f"place {places[0]}", *map(str, places[1:])])
     ax.set_yticks(range(len(frequencies)), [f"pair {row}: {np.degrees(speed):.2g}°"
                   for row, speed in enumerate(frequencies)])  # fmt: skip
     ax.xaxis.tick_top()
@@ -330,8 +330,8 @@ def clock_hands(frequencies: Any, places: int) -> Figure:
     rows = [f"pair {row} turns by {np.degrees(speed):.2g}° per place" for row, speed in enumerate(frequencies)]
     return described(
         fig,
-        f"Clock hands for places 0 to {places - 1}: {'; '.join(rows)}.",
-        "Pair 0 tells one place from the next, and the last pair has hardly moved.",
+        f"Clock hands for places {listed(map(str, places))}: {'; '.join(rows)}.",
+        "Pair 0 tells one place from the next, and the last pair moves only over long distances.",
     )
 
 
@@ -375,9 +375,10 @@ def margins_without(margins: Mapping[str, Any]) -> Figure:
     ax = fig.add_axes((0.36, 0.26, 0.56, 0.7))
     rows = range(len(margins))
     ax.barh(rows, list(margins.values()), color=palette.INK, height=0.6)
-    for row, margin in zip(rows, margins.values(), strict=True):
-        ax.text(margin + 0.04, row, f"{margin:.2f}", va="center")
     whole = next(iter(margins.values()))
+    for row, margin in zip(rows, margins.values(), strict=True):
+        beside = whole if margin < whole < margin + 0.3 else margin  # no number lies on the dotted line
+        ax.text(beside + 0.04, row, f"{margin:.2f}", va="center")
     ax.axvline(whole, color=palette.INK, linestyle=":", linewidth=1.2)
     ax.set(
         xlabel="mean margin of the right verb", xlim=(0, 1.2 * max(margins.values())), ylim=(len(margins) - 0.5, -0.5)

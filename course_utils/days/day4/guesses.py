@@ -1,25 +1,11 @@
 """The guesses of day 4's lesson: what each asks, what is computed, and why it comes out so."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from course_utils.costs import counts
-from course_utils.costs.configurations import Configuration
-from course_utils.models import encoder, facts_record, induction
-from course_utils.models.decoder import Decoder
+from course_utils.models import encoder, facts_record
 from course_utils.views import Guess
-
-
-def the_head_that_looks_back_by_one(model: Decoder) -> Guess:
-    scores = induction.previous_token_scores(model, 12)  # (n_layers, h), four heads a layer
-    return Guess.choice(
-        4, "the head that looks back by one",
-        "One head gives nearly all its weight to the letter just before. In which layer is it?",
-        choices=["layer 0", "layer 1", "one in each"], truth=f"layer {scores.argmax() // 4}",
-        why="Its map has one dark line, just left of the diagonal.",
-    )  # fmt: skip
 
 
 def rank_of_the_scores() -> Guess:
@@ -47,16 +33,6 @@ def rows_of_head_0() -> Guess:
         "After view alone: which tokens do the three rows of head 0 come from?",
         choices=["0, 1, 2", "0, 0, 1", "0, 1, 1", "0, 2, 1"], truth=", ".join(map(str, rows)),
         why="Each row takes the next two numbers in memory.",
-    )  # fmt: skip
-
-
-def heads_as_wide_as_the_model(models: Sequence[Configuration]) -> Guess:
-    return Guess.number(
-        4, "heads as wide as the model",
-        f"In how many of {len(models)} models is h · d_head equal to d_model?",
-        truth=sum(each.n_heads * each.d_head == each.d_model for each in models),
-        low=0, high=len(models), unit="models",
-        why="Two of them are Qwen3, in two sizes, both with d_head = 128.",
     )  # fmt: skip
 
 
@@ -135,8 +111,8 @@ def margin_without_the_head_of_the_parcel() -> Guess:
     whole, without = (sum(agreement[name]) / len(agreement[name]) for name in ("margins", "without_head"))
     return Guess.number(
         4, "margin without the head of the parcel",
-        f"The whole model prefers the right verb by {whole:.2f} in the mean. "
-        "By how much without head 8 of layer 13, which looks from the verb at its subject?",
+        f"The whole model prefers the right verb by {whole:.2f} on average. By how much does it prefer it without "
+        "head 8 of layer 13, which gave 0.96 to parcel at arrived?",
         truth=without, low=0, high=3,
-        why="In the mean of twelve sentences.",
+        why="Where does the model choose the verb, and where does this head look there?",
     )  # fmt: skip
