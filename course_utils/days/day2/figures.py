@@ -20,10 +20,11 @@ RAW = palette.WRONG  # scores without a scale
 SCALED = palette.WEIGHT  # scores divided by √d_k
 BY_WIDTH = palette.OLIVE  # scores divided by d_k
 COLOURS = {"raw": RAW, "scaled": SCALED}
+MAP_COLOURS = {"divided by √d_k": SCALED, "divided by d_k": BY_WIDTH}  # of other maps: RAW
 
 
 def layers(weights: Mapping[str, Any]) -> Figure:
-    """Draw the weights of some layers beside each other, as maps without numbers.
+    """Draw the weights of some layers beside each other, as maps without numbers, in the colour of their scale.
 
     weights: {title: (n, m)}, the same sizes in each.
     """
@@ -35,7 +36,7 @@ def layers(weights: Mapping[str, Any]) -> Figure:
         each = np.asarray(each, float)
         ax = fig.add_axes((
             (60 + place * (side + 36)) / width, 30 / height, side / width, side / height))  # fmt: skip
-        ax.imshow(each, cmap=palette.colormap(), vmin=0, vmax=1)
+        ax.imshow(each, cmap=_shades(MAP_COLOURS.get(title, RAW)), vmin=0, vmax=1)
         ax.set(xticks=[], yticks=[], xlabel="keys", ylabel="queries" if place == 0 else "")
         ax.spines[:].set_visible(True)
         ax.spines[:].set_color(palette.INK)
@@ -168,7 +169,7 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
     _intervals(right, widths, scaled, SCALED)
     reach = 1.25 * max(abs(one.value - 1) + 1.96 * one.error for one in scaled)
     right.set_ylim(1 - reach, 1 + reach)
-    right.set_title("std of $q \\cdot k / \\sqrt{d_k}$, ± 1.96 standard errors")
+    right.set_title("std of $q \\cdot k / \\sqrt{d_k}$, 95% bars")
     for ax in (left, right):
         _width_axis(ax, widths)
     fig.subplots_adjust(left=0.06, right=0.99, top=0.9, bottom=0.19, wspace=0.2)
@@ -233,7 +234,7 @@ def gradient_paths() -> Figure:
     paths = (
         ("O", "V", palette.VALUE),
         ("O", "A", palette.OUTPUT),
-        ("A", "S", palette.WEIGHT),
+        ("A", "S", palette.OUTPUT),
         ("S", "Q", palette.QUERY),
         ("S", "K", palette.KEY),
         ("Q", "$W_Q$", palette.QUERY),
@@ -252,9 +253,9 @@ def gradient_paths() -> Figure:
         (3.25, 0.78, "$p \\circ (g - p \\cdot g) / \\sqrt{d_k}$", "top", "center"),
         (1.2, 1.6, "$dQ = dS\\,K$", "bottom", "center"),
         (1.2, 0.42, "$dK = dS^{\\!\\top} Q$", "top", "center"),
-        (-1.15, 1.66, "$X^{\\!\\top} dQ$", "bottom", "center"),
-        (-1.15, 0.66, "$X^{\\!\\top} dK$", "bottom", "center"),
-        (-1.15, -0.66, "$X^{\\!\\top} dV$", "top", "center"),
+        (-1.15, 1.66, "$dW_Q = X^{\\!\\top} dQ$", "bottom", "center"),
+        (-1.15, 0.66, "$dW_K = X^{\\!\\top} dK$", "bottom", "center"),
+        (-1.15, -0.66, "$dW_V = X^{\\!\\top} dV$", "top", "center"),
     )
     for x, y, text, va, ha in notes:
         ax.text(x, y, text, ha=ha, va=va)
@@ -263,7 +264,7 @@ def gradient_paths() -> Figure:
     fig.subplots_adjust(left=0.01, right=0.99, top=0.99, bottom=0.01)
     alt = (
         "X leads by W_Q, W_K and W_V to Q, K and V; Q and K lead to the scores S, these through scale and softmax to "
-        "the weights A, and A and V to the output O. Arrows back: path 1 from O to V, path 2 from O to A, path 3 from "
+        "the weights A, and A and V to the output O. Arrows back: step 1 from O to V, step 2 from O to A, step 3 from "
         "A through softmax and scale to S and on to Q and K. From Q, K and V a last step leads back to the three "
         "matrices, by X transposed."
     )
@@ -288,7 +289,7 @@ def look_up_model(d_model: int, d_k: int, pairs: int, meanings: int) -> Figure:
         f"$q = x W_Q$\n(1, {d_k})": (2.6, 1.6, palette.QUERY),
         f"$k = x W_K$\n({pairs}, {d_k})": (2.6, 0.6, palette.KEY),
         f"$v = x W_V$\n({pairs}, {d_model})": (2.6, -0.5, palette.VALUE),
-        f"scores times the scale,\nsoftmax (1, {pairs})": (4.7, 1.1, palette.WEIGHT),
+        f"scores times the scale,\nsoftmax (1, {pairs})": (4.7, 1.1, palette.INK),
         f"output\n(1, {d_model})": (6.45, 0.3, palette.OUTPUT),
         f"logits of the\nmeanings (1, {meanings})": (8.05, 0.3, palette.INK),
     }
@@ -425,6 +426,16 @@ def loss_by_divisor(models: Sequence[Mapping[str, Any]], own: float) -> Figure:
 # --- below: what the drawings share ---------------------------------------------------------------------------------
 
 _MARKERS = {"raw": "s", "scaled": "o"}
+
+
+def _shades(colour):
+    """Weights 0 to 1 in the shades of a colour, from almost white to nearly black; of SCALED those of the course."""
+    if colour == SCALED:
+        return palette.colormap()
+    from matplotlib.colors import LinearSegmentedColormap
+
+    dark = [0.35 * part / 255 for part in palette.rgb(colour)]
+    return LinearSegmentedColormap.from_list("weights", [(0, "#FCFAFB"), (0.75, colour), (1, dark)])
 
 
 def _intervals(ax, widths, estimates, colour):

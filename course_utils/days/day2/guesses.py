@@ -32,7 +32,7 @@ def what_the_spread_forgives() -> Guess:
     }
     return Guess.choice(
         2, "what the spread forgives",
-        "Entries have mean 0 and variance 1, d_k is 2. Which change leaves Var(q·k) at 2?",
+        "Entries are 2 in one case of five and −½ otherwise, and d_k is 2. Which change leaves Var(q·k) at 2?",
         choices=spread, truth=min(spread, key=lambda change: abs(spread[change] - 2)),
         why="Counted over all cases. The rest of this part says which line of the proof fails for the others.",
     )  # fmt: skip
@@ -66,7 +66,7 @@ def rows_that_break(shares: Mapping[int, float]) -> Guess:
 def slope_of_the_runner_up() -> Guess:
     return Guess.number(
         2, "slope of the runner-up",
-        "The wrong key is ahead by 10. How many times smaller than 1/4 is the slope of the right key's weight?",
+        "Of two keys, the wrong one leads by 10. How many times smaller than 1/4 is the slope of the other's weight?",
         truth=0.25 / scaling.runner_up_gradient(10), low=1, high=1e6, scale="log",
         why="The gradient that reaches this score is smaller by the same factor.",
     )  # fmt: skip

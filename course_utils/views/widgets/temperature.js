@@ -30,6 +30,7 @@ class TemperatureView {
       role: "group",
       "aria-label": "temperature explorer",
     });
+    this.root = root;
     this.half = Math.ceil(DOUBLING * Math.log2(this.largest)); // positions on either side of temperature 1
     const controls = this.drawControls();
     const table = this.drawTable();
@@ -139,6 +140,7 @@ class TemperatureView {
     const weights = softmax(scores.map((score) => score / temperature));
     const plain = softmax(scores);
     const heaviest = Math.max(...weights);
+    this.root.classList.toggle("course-temperature-raw", this.jumps.length > 0 && temperature === 1); // no scale
     for (const jump of this.jumps) jump.button.setAttribute("aria-pressed", jump.temperature === temperature);
     this.slider.show(this.place(temperature), `${Number(temperature.toPrecision(3))}`);
     this.rows.forEach(({ row, input, bar, tick, number }, i) => {

@@ -104,7 +104,8 @@ class TemperatureExplorer(CourseWidget):
         fig = new_figure(width, height)
         for ax, temperature in zip(fig.subplots(1, len(temperatures), sharey=True), temperatures, strict=True):
             weights = _weights(self.scores, temperature).numpy()
-            bars = ax.barh(range(m), weights, color=palette.WEIGHT, height=0.66)
+            raw = self._jumps and temperature == 1  # beside the roots of d_k this is "no scale"
+            bars = ax.barh(range(m), weights, color=palette.WRONG if raw else palette.WEIGHT, height=0.66)
             ax.bar_label(bars, [f"{weight:.2f}" for weight in weights], fontsize=10, padding=3)
             ax.set(xlim=(0, 1.28), ylim=(m - 0.5, -0.5), xticks=[0, 1])
             ax.set_yticks(range(m), self.labels, parse_math=False)
