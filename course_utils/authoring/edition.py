@@ -273,7 +273,7 @@ def _for_a_class(exercise: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Replace, in place, an exercise's text about `make grade` and solutions by text about handing in."""
     for cell in exercise.cells:
         if cell.cell_type == "markdown":
-            text = re.sub(r"Answers to compare with are in \[solutions\]\([^)]*\)\.\s*", "", cell.source)
+            text = re.sub(r"You can check your answers against the \[solutions\]\([^)]*\)\.\s*", "", cell.source)
             cell.source = re.sub(r"^`make grade` in a terminal grades(?:.+\n?)+", HAND_IN, text, flags=re.M).rstrip()
     return exercise
 

@@ -83,7 +83,7 @@ _PLUMBING = re.compile(  # the beginning of a cell whose code a reader need not 
 _FIRST_SENTENCE = re.compile(
     r"^\w+ exercises?, \d+ points?[,:] [^.\n]*\.(?:\nExercises [^.\n]* first sitting[^.]*\.)?", re.MULTILINE
 )
-_LIMITS = re.compile(r"^- `f` can be called, and nothing else\..*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
+_LIMITS = re.compile(r"^- You can only call `f`.*?(?=\n- |\n\n)", re.MULTILINE | re.DOTALL)
 _GRADED = re.compile(r"^( +days:)( \d+)+$", re.MULTILINE)
 _VERSION = re.compile(r"(?:(?<=^version: )|(?<=placeholder: course ))\S+", re.MULTILINE)
 _ADDRESS = re.compile(r"(?<=^<!-- address -->\n).*?(?=^<!-- end -->$)", re.MULTILINE | re.DOTALL)
@@ -171,7 +171,7 @@ def _texts_of_day(day: Day, root: Path) -> Iterator[tuple[Path, str]]:
     """Yield the sources of a day's exercises and of its lesson, each with the text that it should have."""
     for path in _paths(day, root, SOLUTIONS):
         text = _with_setup(_exercises(_read(path), day))
-        text = _LIMITS.sub(_limits_item(), text)
+        text = _LIMITS.sub(lambda _: _limits_item(day.number), text)
         lesson = f"[the lesson](../{LESSONS}/{path.stem}.ipynb)"
         yield path, _GO.sub(_links_around(day, root, [lesson], f"../{LESSONS}/"), text)
     for path in _paths(day, root, LESSONS):
@@ -236,9 +236,9 @@ def _with_setup(text: str) -> str:
     return _SETUP.sub(lambda match: f"{_FOLD}tags: {match[1]}\n---\n{setup_source()}", text)
 
 
-def _limits_item() -> str:
+def _limits_item(day: int) -> str:
     """Return the list item that says what a learner's test may ask of an implementation."""
-    return textwrap.fill(f"- {describe_limits()}", 120, subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.fill(f"- {describe_limits(day)}", 120, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _references(text: str, root: Path) -> str:

@@ -30,7 +30,7 @@ _HIDDEN = "source_hidden: true"
 _CALLED = re.compile(r"\b(?:views\.)?([A-Z]\w+)(?:\.\w+)?\(")
 _NAMED = re.compile(r"^(\w+) = [A-Z]\w+\(.*\)$", re.MULTILINE)
 _GUESSES = re.compile(r"\bguesses(?:\.\w+)?\(")
-_PENCIL = re.compile(r"\bby pencil\b|\bon paper:", re.IGNORECASE)
+_PENCIL = re.compile(r"(?i:\bby pencil\b)|\bOn paper[:,]")
 _TIMES = re.compile(r"^\*\*(?:Time\*\*|A place to stop\.).*?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)  # asks for nothing
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _MORE = re.compile(r"^## Appendix.*?(?=^## |\Z)|^<details>.*?</details>", re.MULTILINE | re.DOTALL)

@@ -18,7 +18,7 @@ _ROLES = {
     **dict.fromkeys(("k", "key", "keys"), palette.KEY),
     **dict.fromkeys(("v", "value", "values"), palette.VALUE),
     **dict.fromkeys(("o", "output", "outputs"), palette.OUTPUT),
-    "x": palette.INK,
+    **dict.fromkeys(("x", "s", "score", "scores", "scaled", "exponentials", "sums"), palette.INK),
 }  # by the first word of an array's name; all others have the colour of weights
 NEGATIVE = palette.MOSS  # of numbers with a minus, whatever the role
 _LEAST, _MOST = 0.06, 0.5  # how strongly a cell is coloured: text on it stays readable, in light and in dark
@@ -129,11 +129,11 @@ class Table:
         strength = _LEAST + (_MOST - _LEAST) * size if np.isfinite(size) else 0.0
         role = _ROLES.get(self.name.lower().split()[0], palette.WEIGHT)
         red, green, blue = palette.rgb(NEGATIVE if strength and text.startswith("−") else role)
-        marked = "outline:2px solid currentColor;font-weight:700;" if self.is_marked(i, j) else ""
-        style = f"background:rgba({red},{green},{blue},{strength:.2f});{marked}"
+        # a border, since JupyterLab's stylesheet hides outlines; a border without a colour has that of the text
+        frame = "border:2px solid;font-weight:700;padding:0 4px" if self.is_marked(i, j) else "border:0;padding:0 6px"
         return (
-            f"<td style='{style}border:0;border-radius:4px;min-width:38px;height:30px;padding:0 6px;text-align:center;"
-            f"vertical-align:middle'>{text}</td>"
+            f"<td style='background:rgba({red},{green},{blue},{strength:.2f});{frame};border-radius:4px;min-width:38px;"
+            f"height:30px;text-align:center;vertical-align:middle'>{text}</td>"
         )
 
 

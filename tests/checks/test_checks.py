@@ -229,17 +229,16 @@ NONE = [0, 0]
 @pytest.mark.parametrize(
     "matrix",
     [
-        [NONE, [2, 2], NONE, NONE],
-        [NONE, (0, 3), NONE, NONE],
-        np.array([[-3, -3], [0, 0], [0, 0], [3, 3]]),
-        torch.tensor([[-9.0, 0], [0, 0], [0, -9.0], [0, 0]]),
-        [NONE, [100, 100], [-100, 5], NONE],
+        [NONE, (-1, 4), NONE, NONE],
+        np.array([[1, -4], [0, 0], [0, 0], [-1, 4]]),
+        torch.tensor([[5.0, -14], [0, 0], [5, -14.0], [0, 0]]),
+        [NONE, [-100, 300], [-100, 5], NONE],
         [[7, -7], [2, 2], [5, -5], NONE],
-        [NONE, [2.94, 0], NONE, NONE],
+        [NONE, [-0.98, 3.92], NONE, NONE],
     ],
-    ids=["the shortest", "one number", "by the row of both", "others pushed away", "large", "across", "just enough"],
+    ids=["the shortest", "by the row of both", "others pushed away", "large", "across", "just enough"],
 )
-def test_every_matrix_with_which_arrived_finds_parcel_is_right(matrix):
+def test_every_matrix_with_which_arrived_alone_finds_parcel_is_right(matrix):
     verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"my_W_K": matrix}))
     assert (verdict.status, verdict.share) == ("passed", 1.0)
 
@@ -249,6 +248,9 @@ def test_every_matrix_with_which_arrived_finds_parcel_is_right(matrix):
     [
         ([[0, -1], [-1, 0], [1, 1], [1, 1]], "found itself", "0.248 to the, 0.248 to parcel, 0.503 to arrived"),
         ([[1, 0], [0, 2], NONE, NONE], "parcel, not far enough", "0.576 to parcel"),
+        ([[1, 0], [0, 2], NONE, [0, 5]], "the lifted too", "arrived scores 6 with the, 7 with parcel, 0 with arrived"),
+        ([[1, 0], [0, 4], NONE, NONE], "the finds parcel too", "0.248 to parcel"),
+        ([NONE, [2, 2], NONE, NONE], "the finds parcel too", "the scores 0 with the, 2 with parcel, 0 with arrived"),
         ([[2, 2], NONE, NONE, NONE], "found the", "0.894 to the"),
         ([[2, 2], [2, 2], NONE, NONE], "the and parcel alike", "row 1 only into that of “parcel”"),
         ([[1, -1], [2, -2], NONE, NONE], "all alike", "the same score"),
@@ -264,7 +266,7 @@ def test_every_matrix_with_which_arrived_finds_parcel_is_right(matrix):
         (None, None, "Not written yet."),
     ],
 )
-def test_a_matrix_with_which_arrived_finds_another_is_told_whom(matrix, name, said):
+def test_a_matrix_with_which_arrived_or_the_finds_another_is_told_whom(matrix, name, said):
     verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"my_W_K": matrix}))
     assert (verdict.share, verdict.misconception) == (0.0, name)
     assert said in verdict.message

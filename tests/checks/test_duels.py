@@ -87,7 +87,7 @@ def test_the_statement_says_how_many_there_are_and_what_a_test_may_ask(day):
     right, wrong = re.search(r"It meets (\d+) right (?:ones|implementations) and (\d+) wrong ones", text).groups()
     visible = visible_implementations(day)
     assert int(right) == sum(each.right for each in visible) and int(wrong) == sum(not each.right for each in visible)
-    assert describe_limits() in text
+    assert describe_limits(day) in text
 
 
 # The day's own check of the implementations ---------------------------------------------------------------------------

@@ -27,7 +27,7 @@ CALCULATED = {  # what the text calculates itself, calculated again
     "989": MACHINES["NVIDIA H100 SXM"].flops_per_second / 1e12,
 }
 SOURCES = {  # what others measured or set, by day
-    1: {"0.99": "a question for the slider: how cold must it be"},
+    1: {"0.99": "a question for the slider: how cold must it be", "1.9": "a setting of the slider"},
     3: {
         "256": "tokens of the text that the record of the real model was made with",
     },

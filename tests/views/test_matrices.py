@@ -52,7 +52,7 @@ def test_what_has_a_minus_has_a_colour_of_its_own_as_strong_as_its_size():
 @pytest.mark.parametrize(("place", "count"), [(1, 2), ((1, 0), 1), ((None, 1), 3), (None, 0)])
 def test_a_row_a_cell_or_a_column_is_marked(place, count):
     tables = show(K=K, mark={"K": place})
-    assert tables._repr_html_().count("outline:2px") == count == repr(tables).count("[")
+    assert tables._repr_html_().count("border:2px") == count == repr(tables).count("[")
 
 
 def test_the_page_has_headings_a_caption_and_the_colour_of_the_role():

@@ -89,6 +89,12 @@ def running_totals(Q, K):
     return totals.reshape(len(Q), len(K)).tolist()
 
 
+def along_rows(q, k, v):
+    """The right weights, blended with `for column in V` in place of zip(*V)."""
+    _, weights = lists.attention(q, k, v)
+    return [[sum(w * x for w, x in zip(row, value, strict=False)) for value in v] for row in weights], weights
+
+
 def of_pairs(make):
     """A matrix with make(query, key) for each pair of rows."""
     return lambda Q, K: [[make(q, k) for k in K] for q in Q]
@@ -381,7 +387,7 @@ TWO_MISTAKES = (
         "The scores are multiplied by √2. Divide by it."),
     Mistake("softmax over queries", by_hand_two(softmax=lambda s: arrays.softmax(s, axis=-2)),
         "These are the outputs you get when softmax runs down the columns, or when K is not transposed: with these "
-        "numbers, both slips give the same result. A score is a row of Q times a row of K, and the softmax runs "
+        "numbers, both mistakes give the same result. A score is a row of Q times a row of K, and the softmax runs "
         "along the row."),
     Mistake("no exponential", by_hand_two(softmax=lambda s: s / s.sum(axis=-1, keepdims=True)),
         "The weights are the scores over their sum. Take exponentials before you divide."),
@@ -420,6 +426,12 @@ PARCEL_MISTAKES = (
     Mistake("parcel, not far enough", {"my_W_K": [[0, 0], [1, 1], [0, 0], [0, 0]]},
         "“parcel” comes first, but with less than 0.8. Its weight depends on how far its score is above the other "
         "two: make the key of “parcel” longer, or make the other keys point away from the query."),
+    Mistake("the lifted too", {"my_W_K": [[1, 0], [0, 2], [0, 0], [0, 5]]},
+        "“parcel” comes first, but with less than 0.8. Row 3 of W_K, counted from 0, goes into the key of “the” as "
+        "well, so it raises both scores. Use row 1, which goes only into the key of “parcel”."),
+    Mistake("the finds parcel too", {"my_W_K": [[0, 0], [2, 2], [0, 0], [0, 0]]},
+        "“the” should give “parcel” 0.2 at most. Its query is (1, 0), so it sees only the first number of each key. "
+        "The query of “arrived” is (1, 1) and sees the sum of both."),
     Mistake("transposed", {"my_W_K": [[0, 2, 0, 0], [0, 2, 0, 0]]},
         "It has to be 4 × 2: a row for each of the four numbers that describe a token, so that X @ W_K is possible."),
     Mistake("keys in place of W_K", {"my_W_K": [[0, 0], [2, 2], [0, 0]]},
@@ -453,13 +465,21 @@ EXERCISES = {
     ),
     "by_hand_three": Exercise(2, by_hand_three(), THREE_MISTAKES, rtol=0.0, atol=THREE_DECIMALS),
     "by_hand_two": Exercise(2, by_hand_two(), TWO_MISTAKES, rtol=0.0, atol=TWO_DECIMALS),
-    "find_the_parcel": Exercise(2, {"my_W_K": [[0, 0], [2, 2], [0, 0], [0, 0]]}, PARCEL_MISTAKES),
+    "find_the_parcel": Exercise(2, {"my_W_K": [[0, 0], [-1, 4], [0, 0], [0, 0]]}, PARCEL_MISTAKES),
     "scores": Exercise(2, {"scores": dot_products}, SCORES_MISTAKES),
     "scale_scores": Exercise(1, {"scale_scores": reference_scale}, SCALE_MISTAKES),
     "attention_lists": Exercise(
         3,
         {"attention_lists": lists.attention},
-        ATTENTION_MISTAKES,
+        (
+            *ATTENTION_MISTAKES,
+            Mistake(
+                "rows of V in place of its columns",
+                along_rows,
+                "The weights are right, but the output blends along the rows of V. Each number of the output is a row "
+                "of weights times a column of V, and zip(*V) gives the columns.",
+            ),
+        ),
         ("softmax_row", "scores", "scale_scores"),
     ),
     "self_attention": Exercise(4, {"self_attention": projected()}, SELF_ATTENTION_MISTAKES),

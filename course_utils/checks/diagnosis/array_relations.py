@@ -410,9 +410,16 @@ def scores_times(pairs: Sequence[Pair], factors: Sequence[float]) -> Relation | 
     constant, powers = product
     if math.isclose(constant, 1, rel_tol=1e-5) and (divisor := _as_divisor(powers)):
         name, message = divisor
-        return Relation(name, message, of_part=False)
-    formula = as_product(constant, powers)
+        return Relation(_as_called(pairs, name), _as_called(pairs, message), of_part=False)
+    formula = _as_called(pairs, as_product(constant, powers))
     return Relation(f"scores times {formula}", f"These are the numbers for scores {formula} times the right ones.")
+
+
+def _as_called(pairs: Sequence[Pair], text: str) -> str:
+    """Return a text that names lengths of axes, with len(K[0]) in place of K.shape[−1] where arguments are lists."""
+    if not all(isinstance(each, list) for pair in pairs for each in pair.rung.args):
+        return text
+    return re.sub(r"(\w+)\.shape\[−([12])\]", lambda axis: f"len({axis[1]}{'[0]' * (axis[2] == '1')})", text)
 
 
 def _as_divisor(powers: Powers) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_utils.checks.judge.implementation import Implementation
-from course_utils.checks.judge.rungs import visible_implementations
+from course_utils.checks.judge.rungs import calls_of, visible_implementations
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.remote import LARGEST_WHOLE, MOST_CALLS, MOST_NUMBERS, MOST_SCORES
@@ -36,16 +36,25 @@ class Standing:
     error: str = ""
 
 
-def describe_limits() -> str:
-    """Return the limits on a test's calls and time, in the words of the exercises' statements."""
+ARRAYS = {"q", "k", "v", "w_o", "x", "dp", "mask"}  # the parameters of calls that are arrays; all others are whole
+
+
+def describe_limits(day: int) -> str:
+    """Return the limits on a test's calls and time, in the words of a statement; only those that a test can meet."""
+    calls = calls_of(day)
+    arguments = {name for names in calls.values() for name in names}
+    methods = " and the methods of what it returns" if len(calls) > 1 else ""
+    text = f"You can only call `f`{methods}, at most {MOST_CALLS:,} times per implementation."
+    if arguments & ARRAYS:
+        mask = ", including the entries of the mask" if "mask" in arguments else ""
+        pairs = f" and make at most {MOST_SCORES:,} query–key pairs" if {"q", "k"} <= arguments else ""
+        text += f" The arguments of a call contain at most {MOST_NUMBERS:,} numbers in total{mask}{pairs}."
+    if arguments - ARRAYS - {"causal"}:
+        text += f" A size or another whole number that is not in an array is at most {LARGEST_WHOLE:,}."
     return (
-        f"`f` can be called, and nothing else. One implementation takes up to {MOST_CALLS:,} calls, those of what it "
-        f"makes included. The arguments of a call hold up to {MOST_NUMBERS:,} numbers together, a mask's entries "
-        f"included, and up to {MOST_SCORES:,} pairs of a query and a key. A whole number outside an array, such as a "
-        f"size, is at most {LARGEST_WHOLE:,}. The check here stops "
-        f"after {ANSWER_SECONDS:g} seconds of processor time for all implementations together. In grading, where the "
-        f"test meets more implementations, it may work for {DUEL_SECONDS:g} seconds, and all implementations together "
-        "for as long. More than that is an error of the test."
+        f"{text} The check here stops after {ANSWER_SECONDS:g} seconds of processor time for all implementations "
+        f"together. Grading tries more implementations: there your test may run for {DUEL_SECONDS:g} seconds, and all "
+        "implementations together for as long. Beyond a limit, the test fails with an error."
     )
 
 

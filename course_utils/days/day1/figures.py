@@ -29,18 +29,17 @@ def path_lengths(tokens: Sequence[str]) -> Figure:
         ax.axis("off")
         for place, token in enumerate(tokens):
             on_the_way = place in (0, last) or ax is chain
-            ax.add_patch(Circle((place, 0), rim, fill=False, linewidth=2 if on_the_way else 1,
-                                edgecolor=palette.OLIVE if on_the_way else palette.INK))  # fmt: skip
+            ax.add_patch(Circle((place, 0), rim, fill=False, linewidth=2.4 if on_the_way else 0.9,
+                                edgecolor=palette.INK))  # fmt: skip
             ax.text(place, -0.6, token, ha="center", weight="bold" if place in (0, last) else "normal")
     for place in range(last):
-        _arrow(chain, (place + rim, 0), (place + 1 - rim, 0), palette.OLIVE)
-        chain.text(place + 0.5, 0.16, f"{place + 1}", ha="center", color=palette.OLIVE, weight="bold")
+        _arrow(chain, (place + rim, 0), (place + 1 - rim, 0))
+        chain.text(place + 0.5, 0.16, f"{place + 1}", ha="center", weight="bold")
     for place in reversed(range(last)):
         turn = math.pi / 2 * (1 + place / last)  # each arrow reaches the last word at a place of its own
         end = (last + rim * math.cos(turn), rim * math.sin(turn))
-        how = {"width": 1, "colour": palette.INK} if place else {"colour": palette.OLIVE}
-        _arrow(looks, (place, rim), end, bend=-0.38, **how)
-    looks.text(last / 2, 0.19 * last + rim + 0.08, "1", ha="center", color=palette.OLIVE, weight="bold")
+        _arrow(looks, (place, rim), end, bend=-0.38, width=0.9 if place else 2.4)
+    looks.text(last / 2, 0.19 * last + rim + 0.08, "1", ha="center", weight="bold")
     fig.subplots_adjust(left=0.02, right=0.98, top=0.86, bottom=0.02, wspace=0.08)
     return described(
         fig,
@@ -68,7 +67,7 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
         x, y = np.asarray(cloud).T
         ax.scatter(x, y, s=3, color=palette.INK, linewidth=0)
         ax.text(0.62, 0.55, "small dots: outputs\nof random queries", transform=ax.transAxes)
-    ax.scatter(values[:, 0], values[:, 1], s=70, marker="s", color=palette.VALUE, zorder=3)
+    ax.scatter(values[:, 0], values[:, 1], s=60, color=palette.VALUE, zorder=3)
     x, y = outputs.T
     ax.scatter(x, y, s=60, color=palette.OUTPUT, zorder=4)
     for point, name in zip(values, names, strict=True):  # beside the triangle, not on it
@@ -135,7 +134,7 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
     ax.text(far - 14, low - 32, "5  blend", ha="right", weight="bold")
     return described(
         fig,
-        f"The whole way. X, {_size(x)}, times W_Q, W_K and W_V gives Q, {_size(q)}, K, {_size(k)}, and V, {_size(v)}. "
+        f"Every step. X, {_size(x)}, times W_Q, W_K and W_V gives Q, {_size(q)}, K, {_size(k)}, and V, {_size(v)}. "
         f"Q with K transposed, {_size(k.T)}, gives the scores S, {_size(weights)}; these are divided by the root of "
         f"d_k = {k.shape[1]}; the softmax of each row makes the weights A, {_size(weights)}, and from day 3 on, a "
         f"mask comes before it. The weights blend V into the output O, {_size(output)}.",
@@ -179,7 +178,7 @@ def _inside(points, corners):
     return bool(((turns >= -1e-9).all(axis=1) | (turns <= 1e-9).all(axis=1)).all())
 
 
-def _arrow(ax, start, end, colour, bend=0.0, width=2.0):
-    style = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "mutation_scale": 5 + 4 * width}
+def _arrow(ax, start, end, bend=0.0, width=2.4):
+    style = {"arrowstyle": "-|>", "color": palette.INK, "linewidth": width, "mutation_scale": 5 + 4 * width}
     style |= {"connectionstyle": f"arc3,rad={bend}", "shrinkA": 0, "shrinkB": 0}
     ax.annotate("", xy=end, xytext=start, arrowprops=style)

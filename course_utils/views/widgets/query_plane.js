@@ -14,7 +14,7 @@ const HELP =
   "Drag the tip of the query, tap where it shall point, or move it with arrow keys; + and − change its length alone.";
 const UNANSWERED = "has not answered for this query: that needs Python, in JupyterLab.";
 const PATH_NOTE =
-  "A line to a value is as wide as its weight. The dashed path is where the output goes as the query grows.";
+  "The heavier a value's weight, the thicker its line. The dashed arrow is where the output goes as the query grows.";
 
 class QueryPlaneView {
   unanswered;
@@ -117,6 +117,7 @@ class QueryPlaneView {
     });
     this.springs = this.values.map(() => draw("line", "course-plane-spring"));
     this.path = draw("polyline", "course-plane-path");
+    this.tip = draw("path", "course-plane-tip", { d: "M0 0L-10 -5V5Z" }); // of the path
     const dots = this.values.map((value) => at(draw("circle", "course-plane-value", { r: 5 }), this.outputs, value));
     this.theirs = draw("path", "course-plane-ring", { d: "M0 -10L10 0L0 10L-10 0Z" });
     this.output = draw("circle", "course-plane-output", { r: 7 });
@@ -126,6 +127,7 @@ class QueryPlaneView {
       ...this.springs,
       this.path,
       ...dots,
+      this.tip,
       ...this.labels(this.outputs),
       this.output,
       this.theirs,
@@ -501,6 +503,16 @@ class QueryPlaneView {
       placed(this.outputs, this.blend(softmax(this.scored(this.polar(this.most * (i / PATH) ** 2))))),
     );
     this.path.setAttribute("points", steps.map((step) => step.map((part) => part.toFixed(1)).join(",")).join(" "));
+    const last = steps.at(-1);
+    const before = steps.findLast((step) => Math.hypot(last[0] - step[0], last[1] - step[1]) > 3);
+    this.tip.style.display = before ? "" : "none";
+    if (before) {
+      const degrees = (Math.atan2(last[1] - before[1], last[0] - before[0]) * 180) / Math.PI;
+      this.tip.setAttribute(
+        "transform",
+        `translate(${last.map((part) => part.toFixed(1)).join(" ")}) rotate(${degrees.toFixed(1)})`,
+      );
+    }
     this.lands.textContent = `output = (${landed.map(two).join(", ")})`;
     const known = theirs.length > 0 && theirs.every(Number.isFinite);
     this.theirs.style.display = known ? "" : "none";

@@ -162,7 +162,7 @@ class QueryPlane(CourseWidget):
         return (
             f"Left, the query {_format_pair(self.query)} as an arrow among {len(self.names)} keys. Middle, its "
             f"weights: {weights}. Right, the values, and the output at {_format_pair(self.output)} within their hull; "
-            f"a dashed path leads from their mean, where a query of length 0 puts it, to where a long one would."
+            f"a dashed arrow leads from their mean, where a query of length 0 puts it, to where a long one would."
             f"{verdict}"
         )
 

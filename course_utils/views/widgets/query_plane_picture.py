@@ -225,6 +225,8 @@ def _draw_bars(ax, left, names, scores, weights):
 
 
 def _draw_values(ax, left, scene, weights, output, path):
+    from matplotlib.patches import FancyArrowPatch
+
     plane = scene["outputs"]
     _draw_plane(ax, left, plane, cross=False)
     points = np.array([place(plane, value) for value in scene["values"]]) + np.array((left, _TOP))
@@ -240,6 +242,14 @@ def _draw_values(ax, left, scene, weights, output, path):
     ax.plot(*points.T, "o", color=palette.VALUE, markersize=7)
     steps = np.array([place(plane, point) for point in path]) + np.array((left, _TOP))
     ax.plot(*steps.T, color=palette.OUTPUT, linewidth=1.4, linestyle=(0, (3, 2)))
+    far = np.flatnonzero(np.hypot(*(steps - steps[-1]).T) > 3)
+    if far.size:
+        ax.add_patch(
+            FancyArrowPatch(
+                steps[far[-1]], steps[-1], arrowstyle="-|>", color=palette.OUTPUT, linewidth=0, mutation_scale=13,
+                shrinkA=0, shrinkB=0,
+            )
+        )  # fmt: skip
     ax.plot([x], [y], "o", color=palette.OUTPUT, markersize=10)
     _draw_labels(ax, left, plane, scene["names"])
     caption = f"output ({short(output[0])}, {short(output[1])})"

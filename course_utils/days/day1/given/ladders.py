@@ -102,7 +102,6 @@ def attention_lists(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("shapes with 3 queries, 4 keys, d_k = 2, d_v = 5",
             lists(draw(rng, 3, 2), draw(rng, 4, 2), draw(rng, 4, 5)),
-            "The sum in the output runs over the keys.",
             shape_hint="Return the pair (output, weights), of shapes n × d_v and n × m."),
         Rung("one key: the output is its value", lists(draw(rng, 2, 3), draw(rng, 1, 3), draw(rng, 1, 2)),
             "With one key its weight is 1."),
