@@ -172,7 +172,7 @@ def test_scores_are_divided_by_another_number_in_all_layers_of_a_copy(tiny, toke
         close(facts.loss(changed, tokens), losses.mean())
         entropies = torch.special.entr(weights[:, :, 10:]).sum(-1)
         close(facts.effective_keys(changed, tokens, since=10), entropies.exp().mean())
-    assert facts.loss(tiny, tokens) == facts.loss_changed(tiny, tokens)
+    assert facts.loss(tiny, tokens) == facts.loss_without(tiny, tokens)
     for divisor in (0, -1, float("inf")):
         with pytest.raises(ValueError, match="give a positive, finite number"):
             facts.divided_by(tiny, divisor)
