@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from variants import RIGHT, SLOW, WRONG, day1
 
+from course_utils.attention import lists
 from course_utils.checks import NotYet, checks_for
 from course_utils.checks.interactive import examine
 from course_utils.checks.judge.exercise import Exercise, Mistake
@@ -246,12 +247,12 @@ def test_every_matrix_with_which_arrived_alone_finds_parcel_is_right(matrix):
 @pytest.mark.parametrize(
     ("matrix", "name", "said"),
     [
-        ([[0, -1], [-1, 0], [1, 1], [1, 1]], "found itself", "0.248 to the, 0.248 to parcel, 0.503 to arrived"),
-        ([[1, 0], [0, 2], NONE, NONE], "parcel, not far enough", "0.576 to parcel"),
-        ([[1, 0], [0, 2], NONE, [0, 5]], "the lifted too", "arrived scores 6 with the, 7 with parcel, 0 with arrived"),
-        ([[1, 0], [0, 4], NONE, NONE], "the finds parcel too", "0.248 to parcel"),
-        ([NONE, [2, 2], NONE, NONE], "the finds parcel too", "the scores 0 with the, 2 with parcel, 0 with arrived"),
-        ([[2, 2], NONE, NONE, NONE], "found the", "0.894 to the"),
+        ([[0, -1], [-1, 0], [1, 1], [1, 1]], "found itself", "0.248 to “the”, 0.248 to “parcel”, 0.503 to “arrived”"),
+        ([[1, 0], [0, 2], NONE, NONE], "parcel, not far enough", "0.576 to “parcel”"),
+        ([[1, 0], [0, 2], NONE, [0, 5]], "the lifted too", "scores 6 with “the”, 7 with “parcel”, 0 with “arrived”"),
+        ([[1, 0], [0, 4], NONE, NONE], "the finds parcel too", "0.248 to “parcel”"),
+        ([NONE, [2, 2], NONE, NONE], "the finds parcel too", "“the” scores 0 with “the”, 2 with “parcel”, 0"),
+        ([[2, 2], NONE, NONE, NONE], "found the", "0.894 to “the”"),
         ([[2, 2], [2, 2], NONE, NONE], "the and parcel alike", "row 1 only into that of “parcel”"),
         ([[1, -1], [2, -2], NONE, NONE], "all alike", "the same score"),
         (np.array([NONE, [2, 2], NONE, NONE]).T, "transposed", "W_K is 2 × 4. It has to be 4 × 2"),
@@ -270,6 +271,16 @@ def test_a_matrix_with_which_arrived_or_the_finds_another_is_told_whom(matrix, n
     verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"my_W_K": matrix}))
     assert (verdict.share, verdict.misconception) == (0.0, name)
     assert said in verdict.message
+
+
+def test_a_wrong_scale_of_lists_is_told_with_their_lengths():
+    def answer(Q, K, V):
+        return lists.attention(Q, [[x / math.sqrt(len(K) / len(K[0])) for x in key] for key in K], V)
+
+    verdict = judge_of(1, "attention_lists").judge(
+        gather(1, "attention_lists", answered(1, "attention_lists", {"attention_lists": answer}))
+    )
+    assert "√len(K)" in verdict.message and "√len(Q[0])" in verdict.message and ".shape" not in verdict.message
 
 
 @pytest.mark.parametrize("numbers", [[], ["nan"] * 8, ["ok"] * 8, [10**400] * 8, None, [1.0] * 9, {"a": 1}])

@@ -138,7 +138,7 @@ def test_a_known_mistake_without_a_maximum_is_told_as_two_slips(day, grade_id):
         first, *second = (verdict.misconception or "").split(JOINT)
         if first in overflowing or overflowing.intersection(second):
             count += 1
-            assert first in overflowing or "There is a second slip: exp overflows" in verdict.message
+            assert first in overflowing or "There is a second mistake: exp overflows" in verdict.message
         else:
             missed.append((mistake.name, verdict.misconception))
         assert verdict.share == 0
@@ -168,7 +168,7 @@ def test_the_slip_of_the_readme_as_a_beginner_writes_it_is_told_with_its_overflo
     verdict = verdict_on(1, "attention_lists", softmax_down_the_columns)
     assert verdict.misconception == "softmax over queries; softmax without max-shift"
     assert verdict.message.startswith("These are the weights you get when softmax runs over the queries")
-    assert "There is a second slip: exp overflows" in verdict.message and "“large scores”" in verdict.message
+    assert "There is a second mistake: exp overflows" in verdict.message and "“large scores”" in verdict.message
     assert "Return the pair" not in verdict.message
 
 

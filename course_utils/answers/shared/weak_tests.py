@@ -57,9 +57,9 @@ def weak_tests(
         ALWAYS_NO,
         Mistake("no room for float32", test_of(truth, cases, near(1e-9)),
             "An implementation in float32 fails: the tolerance is too small for its rounding, or the test asks for "
-            "float64. That one is right too: 1e-3 tells rounding from slips."),
+            "float64. That one is right too: 1e-3 tells rounding from bugs."),
         Mistake(ONE_EXAMPLE, test_of(truth, cases[:1]),
-            "It looks at one example. Most slips show on some inputs only: other sizes, other numbers."),
+            "It looks at one example. Most bugs show on some inputs only: other sizes, other numbers."),
         *(
             Mistake(name, test_of(truth, [case for case in cases if not left_out(*case)]), message)
             for name, left_out, message in kinds

@@ -30,10 +30,10 @@ from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCal
 from course_utils.checks.kernel.result_numbers import Numbers
 from course_utils.loader import has_answers
 
-SAME_RESULTS = "These are the results of this slip, but another slip may give the same."
-SAME_RESULTS_OF_TWO = "These are the results of these two slips, but others may give the same."
+SAME_RESULTS = "These are the results of this mistake, but another mistake may give the same."
+SAME_RESULTS_OF_TWO = "These are the results of these two mistakes, but others may give the same."
 SECOND = (
-    "There is a second slip: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
+    "There is a second mistake: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
     "Before exp, subtract from each row the largest number that the row uses."
 )
 JOINT = "; "  # between the names of two slips

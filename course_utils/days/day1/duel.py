@@ -152,7 +152,7 @@ IMPLEMENTATIONS = (
         "It divides by √m.", "Let d_k and m differ."),
     wrong("values by columns of the weights", made_of(blend=by_columns),
         "With as many queries as keys it blends by columns.",
-        "The slip shows only where n = m and the weights are not symmetric."),
+        "The bug shows only where n = m and the weights are not symmetric."),
     wrong("as many keys as queries", only_if(lambda q, k, v: np.shape(k)[-2] > np.shape(q)[-2], without_last_key,
         PLAIN),
         "With more keys than queries the last key is lost.", "Try more keys than queries."),

@@ -45,7 +45,7 @@ def whom_arrived_finds(W_K: np.ndarray) -> tuple[str, str] | None:
     if weights[2, 1] >= ENOUGH - ROUNDING:
         if weights[0, 1] <= MOST + ROUNDING:
             return None
-        return "the finds parcel too", f"arrived finds parcel, but {_described(0, scores, weights)}"
+        return "the finds parcel too", f"“arrived” finds “parcel”, but {_described(0, scores, weights)}"
     fault = _fault(weights[2])
     if fault == "parcel, not far enough" and sum(W_K[3]) > 0:
         fault = "the lifted too"
@@ -53,9 +53,9 @@ def whom_arrived_finds(W_K: np.ndarray) -> tuple[str, str] | None:
 
 
 def _described(query: int, scores: np.ndarray, weights: np.ndarray) -> str:
-    scored = ", ".join(f"{score:.4g} with {token}" for token, score in zip(TOKENS, scores[query], strict=True))
-    given = ", ".join(f"{weight:.3f} to {token}" for token, weight in zip(TOKENS, weights[query], strict=True))
-    return f"{TOKENS[query]} scores {scored}, so it gives {given}."
+    scored = ", ".join(f"{score:.4g} with “{token}”" for token, score in zip(TOKENS, scores[query], strict=True))
+    given = ", ".join(f"{weight:.3f} to “{token}”" for token, weight in zip(TOKENS, weights[query], strict=True))
+    return f"“{TOKENS[query]}” scores {scored}, so it gives {given}."
 
 
 def _fault(row: np.ndarray) -> str:

@@ -289,6 +289,7 @@ LADDERS = {
         ("attention_lists",),
         ("output", "weights"),
         attention_lists,
+        called=("Q", "K", "V"),
         convert=rows_of_numbers,
         forbidden=WHOLE_ATTENTION,
         small=(Small(("n d", "m d", "m e")),),
