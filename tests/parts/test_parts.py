@@ -39,7 +39,7 @@ class Forgiving(PagedCache):
 
 # Answers whose mistake a relation names: by exercise and relation.
 RELATED = {
-    ("attention_lists", "divided by √v.shape[−1]"): BY_VALUES,
+    ("attention_lists", "divided by √len(V[0])"): BY_VALUES,
     ("attention_batched", "divided by √v.shape[−1]"): BY_VALUES,
     ("grouped_query", "computed in float32"): grouped(attention=IN_SINGLE),
     ("paged_cache", "no KeyError where one is due"): Forgiving,

@@ -434,8 +434,9 @@ def _shades(colour):
         return palette.colormap()
     from matplotlib.colors import LinearSegmentedColormap
 
+    light = [part / 255 for part in palette.ramp()[0]]
     dark = [0.35 * part / 255 for part in palette.rgb(colour)]
-    return LinearSegmentedColormap.from_list("weights", [(0, "#FCFAFB"), (0.75, colour), (1, dark)])
+    return LinearSegmentedColormap.from_list("weights", [(0, light), (0.75, colour), (1, dark)])
 
 
 def _intervals(ax, widths, estimates, colour):

@@ -4,25 +4,8 @@ import torch
 from torch import Tensor
 
 from course_utils.costs import counts
-from course_utils.models import encoder, facts_record
+from course_utils.models import facts_record
 from course_utils.views import Guess
-
-
-def rank_of_the_scores() -> Guess:
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(12, 16, dtype=torch.float64, generator=generator)  # (T, d_model)
-
-    def rank(n_heads: float) -> Tensor:
-        W_q, W_k = torch.randn(2, 16, 16 // int(n_heads), dtype=torch.float64, generator=generator)
-        return torch.linalg.matrix_rank(x @ W_q @ (x @ W_k).mT)
-
-    return Guess.curve(
-        4, "rank of the scores",
-        "Twelve tokens of 16 numbers: what is the rank of the 12 × 12 table of scores of one head?",
-        [1, 2, 4, 8, 16], truth=rank, low=0, high=16,
-        x_label="number of heads h", y_label="rank", x_scale="log",
-        why="Two limits meet here. Which one holds with a single head?",
-    )  # fmt: skip
 
 
 def rows_of_head_0() -> Guess:
@@ -78,20 +61,6 @@ def four_heads_off(one_by_one: float, together: float) -> Guess:
         "By how much does the loss rise when all four are off at once?",
         truth=together, low=0, high=6, unit="nats",
         why="On the same 64 texts.",
-    )  # fmt: skip
-
-
-def the_head_of_the_story() -> Guess:
-    rows = encoder.recorded()["rows"]
-    tired, wide = (torch.tensor(row["weights"]).flatten(0, 1) for row in rows)  # (72, T) each
-    animal, street = (rows[0]["tokens"].index(word) for word in ("animal", "street"))
-    when_wide = wide[tired[:, animal].argmax()]  # (T,)
-    return Guess.choice(
-        4, "the head of the story",
-        "The head that gave most to animal: where does it look when tired becomes wide?",
-        choices=["more to street", "more to animal"],
-        truth="more to street" if when_wide[street] > when_wide[animal] else "more to animal",
-        why="It was chosen, out of 72, for its large number.",
     )  # fmt: skip
 
 

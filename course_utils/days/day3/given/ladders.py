@@ -424,7 +424,7 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
     weak = layer(rng, triangle(3), 3, 3, {(0, 2): 0.12}, leak_into=np.eye(3), curved=False)
     one_number = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
     weak_in_one = layer(rng, triangle(4), 2, 4, {(1, 3): 0.12}, leak_into=one_number, curved=False)
-    normed = causal(4, 8, 3, leaks=[(1, 3)], leak_into=np.eye(8, 3), read="normalised")
+    normed = causal(4, 6, 3, leaks=[(1, 3)], leak_into=np.eye(6, 3), read="normalised")
     return [
         rung("a layer that keeps later tokens out", causal(n, 3, 2), n, 3,
             "No output depends on a later token here: return None. A token may depend on itself and on earlier ones."),
@@ -476,7 +476,7 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
         rung("a layer that multiplies later tokens by 0", layer(rng, times_zero, 2, 2), 4, 2,
             "Later tokens are multiplied by 0, so nothing leaks: return None. If you change a token to NaN or "
             "infinity, 0 times that is NaN: use other numbers."),
-        rung("norm_first: a layer that normalises each token first", normed, 4, 8,
+        rung("norm_first: a layer that normalises each token first", normed, 4, 6,
             "Output 1 depends on token 3: return (1, 3). A norm subtracts the mean of a token's numbers, so adding "
             "the same number to all of them changes nothing. Add random numbers, torch.randn(d)."),
         rung("a layer that reads the squares of numbers", causal(4, 3, 2, leaks=[(0, 3)], read="squared"), 4, 3,
@@ -540,10 +540,9 @@ def layer(
         # what is mixed: the tokens, or what `read` makes of them
         features = x
         if read == "normalised":
-            # To 1/1024 and with 8 numbers a token the mean is exact, so adding 1 to all of them changes no digit.
+            # Multiples of 1/1024 differ from each other exactly, so adding 1 to all of a token's numbers changes no digit.
             coarse = x + (torch.round(x * 1024) / 1024 - x).detach()
-            centred = coarse - coarse.mean(dim=-1, keepdim=True)
-            features = torch.nn.functional.layer_norm(centred, x.shape[-1:])
+            features = torch.nn.functional.layer_norm(coarse - coarse[:, :1], x.shape[-1:])
         elif read:
             features = {"squared": x**2, "negative": torch.relu(-x)}[read]
         # output i is the sum over its pairs (i, j), one after another, so that rounding is the same everywhere
