@@ -540,7 +540,7 @@ def layer(
         # what is mixed: the tokens, or what `read` makes of them
         features = x
         if read == "normalised":
-            # Multiples of 1/1024 differ from each other exactly, so adding 1 to all of a token's numbers changes no digit.
+            # Multiples of 1/1024 differ exactly, so adding 1 to all numbers of a token changes no digit of the result.
             coarse = x + (torch.round(x * 1024) / 1024 - x).detach()
             features = torch.nn.functional.layer_norm(coarse - coarse[:, :1], x.shape[-1:])
         elif read:
