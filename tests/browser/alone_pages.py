@@ -165,7 +165,7 @@ def curve(page):
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 60, steps=12)
     page.mouse.up()
     button(page, "Guess").click()
-    assert "in the mean" in text(page, ".course-guess-told")
+    assert "on average" in text(page, ".course-guess-told")
     page.get_by_text("The numbers").click()
     assert page.get_by_role("row").count() == 4
 

@@ -321,7 +321,7 @@ def test_the_first_window_has_a_button_to_day_1_and_a_day_opens_wherever_its_car
     button = page.get_by_role("link", name="Begin with day 1").bounding_box()
     assert button["height"] >= 40 and button["y"] + button["height"] < page.viewport_size["height"]
     card = page.locator(".course-days > li", has_text="Causal masking")
-    card.locator("p", has_text="Lesson").get_by_role("link").click()
+    card.locator("p", has_text="Two sittings").get_by_role("link").click()
     page.wait_for_url("**/exercises/day3_causal_masking.html*")
     page.go_back()
     card.locator("img").click(force=True)
@@ -400,18 +400,18 @@ def test_of_the_contents_the_current_part_alone_is_open_and_in_sight(opened):
 
 
 def test_a_veil_says_what_it_is_leads_to_the_guess_and_hides_what_is_to_be_tried(opened):
-    page = opened("notebooks/day4_multi_head")
-    place = page.locator(".course-alive[data-widget=HeadGallery]").first
+    page = opened("notebooks/day2_why_sqrt_dk")
+    place = page.locator(".course-alive[data-widget=SaturationExplorer]").first
     place.scroll_into_view_if_needed()
     cover = page.get_by_role("button", name="Guess above to see this").first
     cover.wait_for()
-    attempts = page.locator("p[data-course-veils]", has_text="Try: move over the letters")
+    attempts = page.locator("p[data-course-veils]", has_text="Try: drag")
     assert attempts.count() == 1 and attempts.evaluate("(node) => node.inert")
     cover.click()
     focused = page.evaluate("Boolean(document.activeElement.closest('.course-guess'))")
     assert focused and page.evaluate("document.activeElement.getBoundingClientRect().top") > 0
     page.locator(".course-guess-lift:visible").first.click()
-    assert page.locator("p[data-course-veils]", has_text="Try: move over the letters").count() == 0
+    assert page.locator("p[data-course-veils]", has_text="Try: drag").count() == 0
     assert not place.evaluate("(node) => Boolean(node.closest('[data-course-veils]'))")
 
 
