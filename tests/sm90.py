@@ -97,8 +97,8 @@ def all_of_them():
     rows = []
     for name, (kernel, table) in TABLES.items():
         for d in (64, 128, 256):
-            rows = table[d] if name == "forward" else table[d][:2]
-            for number, config in enumerate(rows):
+            configs = table[d] if name == "forward" else table[d][:2]
+            for number, config in enumerate(configs):
                 for dtype in ("bf16", "fp16") if number == 0 else ("bf16",):
                     row = {"kernel": name, "d": d, "config": str(config), "dtype": dtype}
                     rows.append(row | inspected(compiled(kernel, config, d, dtype, causal=True)))
