@@ -34,6 +34,7 @@ class Question:
     Attributes:
         names: the names that the answer defines.
         stub: the source of the answer's cell as the student gets it.
+        known: the names that the course's cells and earlier answers define.
     """
 
     grade_id: str
@@ -41,6 +42,7 @@ class Question:
     names: tuple[str, ...]
     stub: str
     by_hand: bool = False  # the names are numbers, not functions
+    known: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,6 @@ class AnswerKey:
     def questions(self, day: int) -> list[Question]:
         """Return the exercises of a day."""
         return _questions(self, day)
-
-    def provided_names(self, day: int) -> frozenset[str]:
-        """Return the names that are defined in the cells that every student gets and that grading runs."""
-        return frozenset(n for c in provided_cells(self.notebook(day)) for s in statements(c.source) for n in s.binds)
 
     def seeds(self, day: int) -> Mapping[str, str]:
         """Return the seeds of a day's hidden inputs, by grade_id; empty for the public inputs."""
@@ -160,13 +158,18 @@ def _notebook(path: Path) -> nbformat.NotebookNode:
 
 @cache
 def _questions(answer_key: AnswerKey, day: int) -> list[Question]:
-    cells = answer_key.notebook(day).cells
-    answers = {c.metadata.nbgrader.grade_id: c for c in cells if c.metadata.get("nbgrader", {}).get("solution")}
+    notebook = answer_key.notebook(day)
+    graded = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
+    answers = {each.metadata.nbgrader.grade_id: each for each in graded if each.metadata.nbgrader.solution}
+    checks = checks_of(notebook)
+    known = frozenset(n for cell in provided_cells(notebook) for s in statements(cell.source) for n in s.binds)
     questions = []
-    for grade_id, check in checks_of(answer_key.notebook(day)).items():
+    for grade_id, check in checks.items():
         ladder = find_ladder(day, grade_id)
         points = float(check.metadata.nbgrader.points)
-        questions.append(Question(grade_id, points, ladder.names, stub_source(answers[grade_id]), ladder.by_hand))
+        stub = stub_source(answers[grade_id])
+        questions.append(Question(grade_id, points, ladder.names, stub, ladder.by_hand, known))
+        known |= set(ladder.names)
     return questions
 
 

@@ -77,7 +77,7 @@ def grade_submission(
         notebook = read_notebook(submission.read(), name)
         day = day_in_cells(notebook, answer_key) if day is None else day
         questions = answer_key.questions(day)
-        answers = read_answers(notebook, questions, answer_key.provided_names(day))
+        answers = read_answers(notebook, questions)
     except Unreadable as why:
         full = sum(question.points for question in questions)
         seconds = _seconds_since(began)
@@ -96,7 +96,8 @@ def grade_submission(
     # the grade, from one result for each question, with the lines to review; the machine failed where there was none
     exercises = []
     for question in questions:
-        ungraded = Result(question.grade_id, "error", 0.0, question.points, "It was not graded.", machine_failed=True)
+        not_graded = Verdict("error", 0.0, "It was not graded.")
+        ungraded = Result.of(question.grade_id, question.points, not_graded, machine_failed=True)
         review = lines_to_review(answers.get(question.grade_id, ""))
         exercises.append(replace(results.get(question.grade_id, ungraded), review=review))
     status = "passed" if all(result.status == "passed" for result in exercises) else "failed"
@@ -145,10 +146,9 @@ def run_notebook(
     plugin = GradePlugin(submission, settings, settled, on_result)
     checks = checks_of(plugin.notebook)
     if settled.keys() >= checks.keys():
-        points = {grade_id: float(check.metadata.nbgrader.points) for grade_id, check in checks.items()}
         return {
-            grade_id: Result(grade_id, verdict.status, 0.0, points[grade_id], verdict.message, verdict.misconception)
-            for grade_id, verdict in settled.items()
+            grade_id: Result.of(grade_id, float(check.metadata.nbgrader.points), settled[grade_id])
+            for grade_id, check in checks.items()
         }
     with tempfile.TemporaryDirectory(prefix="course_pytest_") as folder, _hide_pytest():
         book = Path(folder, f"day{submission.day}.ipynb")

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from course_utils.answer_key.key import COURSE, AnswerKey
+from course_utils.checks.judge.verdict import Verdict
+from course_utils.errors import one_line
 from course_utils.sandbox.limits import Limits, Start
 from course_utils.time_limits import NOTEBOOK_SECONDS, WORKER_SECONDS
 
@@ -54,6 +56,15 @@ class Result:
     misconception: str | None = None
     review: str = ""  # lines of the answer that a teacher should look at, see `checks.judge.review`
     machine_failed: bool = False  # no verdict, because the grading machine failed; not in grades.json
+
+    @classmethod
+    def of(cls, grade_id: str, points: float, verdict: Verdict, machine_failed: bool = False) -> Result:
+        """Return the result of an exercise worth `points`: the verdict's share of them, rounded to hundredths."""
+        score = round(points * min(max(verdict.share, 0.0), 1.0), 2)
+        message = one_line(verdict.message)
+        return cls(
+            grade_id, verdict.status, score, points, message, verdict.misconception, machine_failed=machine_failed
+        )
 
     def as_record(self) -> dict:
         """Return the exercise as it stands in `grades.json`."""

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from course_utils.answer_key.key import COURSE, AnswerKey, Question
 from course_utils.checks.cells import complete, defines, definitions, is_unanswered, may_define
@@ -18,9 +18,7 @@ MANY = 3  # so many such answers are needed
 LESSON = "this is the lesson; hand in the notebook of the same name from exercises/"
 
 
-def read_answers(
-    notebook: SubmittedNotebook, questions: Sequence[Question], provided: Collection[str] = ()
-) -> dict[str, str]:
+def read_answers(notebook: SubmittedNotebook, questions: Sequence[Question]) -> dict[str, str]:
     """Return the answers in a submitted notebook by grade_id, without exercises that are unanswered or still the stub.
 
     The nbgrader grade_id or the cell id assigns a cell to an exercise; without either, the name that the cell defines
@@ -29,16 +27,12 @@ def read_answers(
     check change in it is put below. If a cell of another exercise defines the answer, only the defining statements are
     taken.
 
-    Args:
-        provided: Names that every student gets defined by cells of the course.
-
     Raises:
         Unreadable: It is a lesson, or holds another day's exercises or none.
     """
     _verify_day(notebook, questions)
     cells = notebook.cells
     answers = {}
-    known = set(provided)  # names that are defined above an answer's cells
     ids = {each.grade_id for each in questions}
     checks = {f"check_{each}" for each in ids}
     sources = [cell.source for cell in cells]
@@ -57,8 +51,7 @@ def read_answers(
             above = sources[:place] if source == sources[place] else sources[: place + 1]
             after = [each for each in sources[place + 1 : end] if not _is_blank(each, question)]
             below = sources[end:]
-            answers[question.grade_id] = complete(source, above, after, below, question.names, known).source
-        known |= set(question.names)
+            answers[question.grade_id] = complete(source, above, after, below, question.names, question.known).source
     return answers
 
 
@@ -103,7 +96,8 @@ def _answer_cell(question: Question, cells: Sequence[CodeCell], known: set[str])
     """Return the index and the source of the cell that answers a question; the source is empty if no cell does."""
     filled = [i for i, cell in enumerate(cells) if not _is_blank(cell.source, question)]
     marked = [i for i in filled if question.grade_id in cells[i].ids]
-    defining = [i for i in filled if i not in marked and _defines(cells[i].source, question)]
+    defined = defines if question.by_hand else may_define
+    defining = [i for i in filled if i not in marked and defined(cells[i].source, question.names)]
     own = [i for i in marked if defines(cells[i].source, question.names)]
     for candidates in (own, [i for i in defining if not cells[i].ids & known]):
         if candidates:
@@ -119,12 +113,6 @@ def _is_blank(source: str, question: Question) -> bool:
 
 def _may_define(source: str, question: Question) -> bool:
     return may_define(source, question.names, question.by_hand)
-
-
-def _defines(source: str, question: Question) -> bool:
-    if question.by_hand:
-        return all(name in source for name in question.names) and defines(source, question.names)
-    return may_define(source, question.names)
 
 
 def _verify_day(notebook: SubmittedNotebook, questions: Sequence[Question]) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 from course_utils.answer_key.key import COURSE
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.grading.intake.answers import days_of, is_fresh
-from course_utils.grading.intake.archive import read_member
 from course_utils.grading.intake.file_tree import (
     MOST_FILES,
     Node,
@@ -24,7 +23,7 @@ from course_utils.grading.intake.file_tree import (
     open_node,
     student_zip,
 )
-from course_utils.grading.intake.files import read_file
+from course_utils.grading.intake.files import read_file, read_member
 from course_utils.grading.intake.names import Named, known_day, read_name, safe_name, without_day
 from course_utils.grading.intake.submitted_notebook import SubmittedNotebook, read_notebook
 from course_utils.grading.results import Result

@@ -11,8 +11,14 @@ from itertools import islice
 from pathlib import Path
 
 from course_utils.errors import Unreadable
-from course_utils.grading.intake.archive import MOST_FOLDERS, Member, list_members, read_member
-from course_utils.grading.intake.files import read_file, verify_size
+from course_utils.grading.intake.files import (
+    MOST_FOLDERS,
+    Member,
+    list_members,
+    read_file,
+    read_member,
+    verify_size,
+)
 
 MOST_FILES = 2000  # per student
 LARGEST_STUDENT_LIST = 2**20  # bytes of the list of members of a student's zip

@@ -54,10 +54,35 @@ class Judgement:
     depends_on_kernel: bool = False
 
     @classmethod
-    def error(cls, message: str) -> Judgement:
-        """Return an error in the course's own words."""
-        verdict = Verdict("error", 0.0, message)
+    def plain(cls, status: str, message: str) -> Judgement:
+        """Return a judgement without points, in the course's own words."""
+        verdict = Verdict(status, 0.0, message)
         return cls(verdict, verdict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of an answer and its check.
+
+    Attributes:
+        judgement: What the judge made of it.
+        clean: Whether the kernel had nothing to hide before the answer ran: no lent answer and no class's seed.
+        seeded: Whether the kernel had had a class's seed before the answer ran.
+    """
+
+    judgement: Judgement
+    clean: bool = False
+    seeded: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict whose message quotes no text from the kernel."""
+        return self.judgement.verdict
+
+    @property
+    def is_seed_in_message(self) -> bool:
+        """Whether the message might tell something of the seed, because it depends on a kernel that has had it."""
+        return self.seeded and self.judgement.depends_on_kernel
 
 
 class Attempt:
@@ -86,28 +111,30 @@ class Attempt:
         self.seed = seed
         self.ladder = find_ladder(kernels.day, grade_id)
         self.arena: Arena | None = None  # the implementations, once the check of a duel has begun
-        # by the message of a verdict without quotes: the same verdict with quotes, if its kernel may be quoted
-        self.with_quotes: dict[str, Verdict] = {}
-        # messages without quotes that depend on a kernel that has had a seed
-        self.after_seed: set[str] = set()
+        self.runs: list[Run] = []
 
     def decide(self) -> Verdict:
         """Return the verdict on the exercise. Its message quotes no kernel that had something to hide."""
         with uncounted(MOST_DUEL_SECONDS) if self.ladder.duel else nullcontext():
-            verdict = self.run_twice()
-        if verdict.message in self.after_seed - self.with_quotes.keys():
+            run = self.run_twice()
+        public = self.with_quotes(run)
+        if run.is_seed_in_message and public is run.verdict:
             # once more for the message alone, in a kernel without a seed; the points are those of the first verdict
             self.kernels.drop_all()
             again = self.run_once()
-            if again.status == verdict.status:
-                verdict = replace(again, share=verdict.share)
+            if again.verdict.status == run.verdict.status:
+                public = self.with_quotes(again)
             else:
-                verdict = replace(verdict, message=UNSTEADY, misconception=None)
-        with_quotes = self.with_quotes.get(verdict.message, verdict)
-        return replace(with_quotes, status=verdict.status, share=verdict.share)
+                public = replace(run.verdict, message=UNSTEADY, misconception=None)
+        return replace(public, status=run.verdict.status, share=run.verdict.share)
 
-    def run_twice(self) -> Verdict:
-        """Run the exercise, run it again in a fresh kernel if it fails, and return the better verdict.
+    def with_quotes(self, run: Run) -> Verdict:
+        """Return the verdict with quotes from a kernel that had nothing to hide, if one gave the same message."""
+        clean = [each for each in self.runs if each.clean and each.verdict.message == run.verdict.message]
+        return clean[-1].judgement.with_quotes if clean else run.verdict
+
+    def run_twice(self) -> Run:
+        """Run the exercise, run it again in a fresh kernel if it fails, and return the better run.
 
         There is no second run if the mistake was clearly made in this exercise. If the kernel was lost or a call was
         forbidden, the fresh kernel runs only the answers that this exercise needs, because a thread or an alarm that
@@ -120,18 +147,18 @@ class Attempt:
         if self.arena:
             in_own = kernels.slot is not kernels.dueling
             kernels.drop(kernels.slot)
-            if first.status != "passed" and in_own:
+            if first.verdict.status != "passed" and in_own:
                 first = self.run_once(fresh=True)
                 kernels.drop(kernels.slot)
             return first
-        forbidden = first.status == "forbidden"
-        lost = forbidden or first.status in ("timeout", "killed")
+        forbidden = first.verdict.status == "forbidden"
+        lost = forbidden or first.verdict.status in ("timeout", "killed")
         # if no earlier exercise failed, the failure is this answer's own
-        if first.status == "passed" or not (kernels.stumbled or lost):
+        if first.verdict.status == "passed" or not (kernels.stumbled or lost):
             return first
         needed = kernels.needs(self.grade_id, lent=forbidden)
         failed = [each for each in needed if each not in kernels.passed]
-        if self.is_own_slip(first, failed):
+        if self.is_own_slip(first.verdict, failed):
             return first
         # a lost kernel is no other answer's doing if the second one would run the same answers
         others = kernels.slot.ran - {self.grade_id} - (set() if forbidden else needed.keys())
@@ -145,8 +172,8 @@ class Attempt:
             kernels.drop_all()
         # of equal verdicts the second counts, but not after a timeout: there the first tells where the answer was
         if lost and not forbidden:
-            return second if second.share > first.share else first
-        return second if second.share >= first.share else first
+            return second if second.verdict.share > first.verdict.share else first
+        return second if second.verdict.share >= first.verdict.share else first
 
     def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
         """Return whether this is a known mistake or a wrong number by hand, without calls to failed earlier answers."""
@@ -157,11 +184,8 @@ class Attempt:
         known = {mistake.name for mistake in all_exercises(day)[self.grade_id].mistakes}
         return bool(verdict.misconception in known or by_hand) and not calls
 
-    def run_once(self, fresh: bool = False, only: dict[str, str] | None = None) -> Verdict:
+    def run_once(self, fresh: bool = False, only: dict[str, str] | None = None) -> Run:
         """Run answer and check, and judge the evidence. Nothing that a student wrote makes this raise.
-
-        The verdict quotes no text from the kernel. If the kernel had nothing to hide, `with_quotes` maps its message
-        to the verdict that does. If the kernel has had a seed, `after_seed` gets a message that depends on the kernel.
 
         Args:
             fresh: As for `NotebookKernels.prepare`.
@@ -184,19 +208,14 @@ class Attempt:
             judgement = self.run_check(slot, kernel)
         except KernelLost as lost:
             kernels.drop(kernels.slot)
-            return Verdict(lost.status, 0.0, f"{lost}.{stopped_at(lost.trace, answer)}")
+            return Run(Judgement.plain(lost.status, f"{lost}.{stopped_at(lost.trace, answer)}"))
         except Exception as error:  # which a hostile kernel causes, in nbval or in the judge
-            judgement = Judgement.error(f"The check ended with {kind_of(type(error).__name__)}.")
+            judgement = Judgement.plain("error", f"The check ended with {kind_of(type(error).__name__)}.")
         # later exercises use a kernel with lent answers again: no failed answer may stay in it
         if kernels.slot.lent and judgement.verdict.status != "passed":
             kernels.drop(kernels.slot)
-        judgement = _with_causes(judgement, raised)
-        # whether the message may quote this kernel, or needs a run without the seed for that
-        if clean:
-            self.with_quotes[judgement.verdict.message] = judgement.with_quotes
-        elif seeded and judgement.depends_on_kernel:
-            self.after_seed.add(judgement.verdict.message)
-        return judgement.verdict
+        self.runs.append(Run(_with_causes(judgement, raised), clean, seeded))
+        return self.runs[-1]
 
     def run_check(self, slot: KernelSlot, kernel: GradingKernel) -> Judgement:
         """Run the parts of the check until one does not pass, and return what was made of the last one that ran.
@@ -216,7 +235,7 @@ class Attempt:
                 slot.seeded = True
             outputs = self.run_part(part)
             if errors := [each.ename for each in outputs if each.output_type == "error"]:
-                return Judgement.error(f"The check ended with {kind_of(str(errors[0]))}.")
+                return Judgement.plain("error", f"The check ended with {kind_of(str(errors[0]))}.")
             judgement = self.judge(evidence_in(outputs), evidence_in(part.outputs), may_quote=number == 0)
             if judgement.verdict.status != "passed":
                 break
@@ -231,7 +250,7 @@ class Attempt:
         # both must be of the same parts of the same checks, in the same order
         labels = [(each.exercise, each.hidden) for each in submitted]
         if labels != [(each.exercise, each.hidden) for each in expected] or not expected:
-            return Judgement.error("The check did not give the evidence that it should.")
+            return Judgement.plain("error", "The check did not give the evidence that it should.")
         judge = judge_of(self.kernels.day, self.grade_id, self.seed)
         known = {mistake.name for mistake in judge.exercise.mistakes}
         for evidence, right in zip(submitted, expected, strict=True):

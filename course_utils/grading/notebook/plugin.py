@@ -19,7 +19,7 @@ from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 from course_utils.answer_key.key import check_parts, checks_of, provided_cells, with_seed
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import find_ladder
-from course_utils.errors import CourseError, KernelLost, one_line
+from course_utils.errors import CourseError, KernelLost
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.notebook.attempts import Attempt
 from course_utils.grading.notebook.kernels import PATIENT, NotebookKernels
@@ -145,16 +145,13 @@ class ExerciseCell(IPyNbCell):
         else:
             seed = plugin.seeds.get(grade_id, "")
             verdict = Attempt(book.kernels, grade_id, self.parts, self.run_part, seed).decide()
-        points = float(self.cell.metadata.nbgrader.points)
-        score = round(points * min(max(verdict.share, 0.0), 1.0), 2)
-        message = one_line(verdict.message)
-        result = Result(grade_id, verdict.status, score, points, message, verdict.misconception, machine_failed=failed)
+        result = Result.of(grade_id, float(self.cell.metadata.nbgrader.points), verdict, machine_failed=failed)
         book.kernels.note(grade_id, verdict)
         plugin.results[grade_id] = result
         if plugin.on_result:
             plugin.on_result(result)
         if verdict.status != "passed":
-            raise NbCellError(self.cell_num, message, self.cell.source)
+            raise NbCellError(self.cell_num, result.message, self.cell.source)
 
     def run_part(self, part: nbformat.NotebookNode) -> Sequence[nbformat.NotebookNode]:
         """Run a part of the check with nbval and return its outputs, the last of which may be an error."""
