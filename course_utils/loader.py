@@ -20,6 +20,7 @@ that it rests on. A student's edition has no `answers`. `data/schemas/` holds a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -77,6 +78,31 @@ def wording(folder: str) -> Any:
 def cards(day: int) -> dict[str, list[dict[str, str]]]:
     """Return two lists of a day: "claims" with their reasons, and the "mistakes" that become flash cards."""
     return _texts(f"answers/day{day}/cards.yaml", {"claims": [], "mistakes": []})
+
+
+def lazy(name: str) -> Any:
+    """Return a stand-in for a module that is imported at the first use of one of its names.
+
+    PyTorch is not everywhere: the exercises on the web pages run without it. Where the module cannot be imported, each
+    of its names is a class that raises that error when it is called.
+    """
+    return _LazyModule(name)
+
+
+class _LazyModule(ModuleType):
+    """A module whose attributes are those of the module of its name; see `lazy`."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        try:
+            return getattr(import_module(self.__name__), attribute)
+        except ModuleNotFoundError as error:
+            return type(attribute, (), {"__new__": partial(_raise, error)})
+
+
+def _raise(error: Exception, *args: Any, **kwargs: Any) -> None:
+    raise error
 
 
 def of_a_day(path: str) -> Any:

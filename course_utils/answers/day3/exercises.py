@@ -6,7 +6,7 @@ References and mistakes work in PyTorch and take NumPy arrays too.
 import math
 from dataclasses import replace
 
-import torch
+import numpy as np
 
 from course_utils.answers.day3.duel import duel
 from course_utils.answers.shared.masked import (
@@ -37,8 +37,13 @@ from course_utils.answers.shared.masked import (
     reference_softmax,
     unmasked,
 )
-from course_utils.attention import masks, tensors
+from course_utils.attention import arrays
 from course_utils.checks.judge.exercise import Exercise, Mistake
+from course_utils.loader import lazy
+
+torch = lazy("torch")
+masks = lazy("course_utils.attention.masks")
+tensors = lazy("course_utils.attention.tensors")
 
 # Masks of one axis or two -------------------------------------------------------------------------------------------
 
@@ -341,18 +346,18 @@ CONVERT_MISTAKES = (
 # By hand ------------------------------------------------------------------------------------------------------------
 
 THREE_DECIMALS = 5.5e-4  # half a unit of the last place, and a little for rounding on the way
-X = torch.tensor([[1.0, 0, 1, 0], [1, 1, 0, 0], [0, 1, 0, 1]], dtype=torch.float64)  # the, sat, cat
+X = np.array([[1.0, 0, 1, 0], [1, 1, 0, 0], [0, 1, 0, 1]])  # the, sat, cat
 
 
 def by_hand(weights, blended=None):
     """The entries of one who has these weights, and with them the blend of the values."""
-    weights = torch.as_tensor(weights, dtype=torch.float64)
+    weights = np.asarray(weights, dtype=float)
     return {"weights_sat": weights.tolist(), "output_sat": (weights @ X if blended is None else blended).tolist()}
 
 
 def sat(scale=2.0, allowed=(1, 1, 0), row=1):
-    scores = (X @ X[row] / scale).masked_fill(torch.tensor(allowed) == 0, -INFINITY)  # (3,)
-    return by_hand(torch.softmax(scores, dim=0))
+    scores = np.where(allowed, X @ X[row] / scale, -INFINITY)  # (3,)
+    return by_hand(arrays.softmax(scores))
 
 
 RIGHT_BY_HAND = sat()
@@ -364,7 +369,7 @@ def weights_alone(mistakes):
     return (Mistake(f"{m.name}, output right", {**m.answer, "output_sat": right}, m.message) for m in mistakes)
 
 
-SAT = torch.tensor(RIGHT_BY_HAND["weights_sat"], dtype=torch.float64)
+SAT = np.array(RIGHT_BY_HAND["weights_sat"])
 WEIGHT_MISTAKES = (
     Mistake("no scaling", sat(scale=1.0),
         "These are the weights without the scale: the softmax of [1, 2]. Divide the scores by √d_k = 2 first."),
@@ -405,7 +410,7 @@ WEIGHT_MISTAKES = (
 BY_HAND_MISTAKES = (
     *WEIGHT_MISTAKES,
     *weights_alone(WEIGHT_MISTAKES),
-    Mistake("two decimals", by_hand([0.38, 0.62, 0.0], torch.tensor([1.0, 0.62, 0.38, 0.0])),
+    Mistake("two decimals", by_hand([0.38, 0.62, 0.0], np.array([1.0, 0.62, 0.38, 0.0])),
         "Right as far as it goes, but rounded to 2 decimals. Give 3."),
     Mistake("the weights as output", by_hand(SAT, SAT),
         "The output is not the weights again. It is the blend of the three vectors, each times its weight, so it has "
@@ -413,10 +418,10 @@ BY_HAND_MISTAKES = (
     Mistake("its own vector as output", by_hand(SAT, X[1]),
         "The weights are right. The output is not the vector of sat itself, but the blend of the vectors that sat "
         "sees, each times its weight."),
-    Mistake("the mean as output", by_hand(SAT, X[:2].mean(dim=0)),
+    Mistake("the mean as output", by_hand(SAT, X[:2].mean(axis=0)),
         "The weights are right, but the output is the plain mean of the two "
         "vectors. Each should count by its weight."),
-    Mistake("the sum as output", by_hand(SAT, X[:2].sum(dim=0)),
+    Mistake("the sum as output", by_hand(SAT, X[:2].sum(axis=0)),
         "The weights are right, but the output is the plain sum of the two "
         "vectors. Each should count by its weight."),
 )  # fmt: skip

@@ -6,15 +6,16 @@ References and mistakes work in PyTorch and take NumPy arrays too.
 import math
 from dataclasses import replace
 
-import torch
-import torch.nn.functional as F
-from torch import nn
-
 from course_utils.answers.day4.duel import duel
 from course_utils.answers.shared.masked import EXTREMES, INFINITY, LOW, NO_SHIFT, STEPS
-from course_utils.attention import multihead
 from course_utils.checks.judge.exercise import Exercise, Mistake
 from course_utils.costs import counts
+from course_utils.loader import lazy
+
+torch = lazy("torch")
+nn = lazy("torch.nn")
+F = lazy("torch.nn.functional")
+multihead = lazy("course_utils.attention.multihead")
 
 # Heads cut and joined -------------------------------------------------------------------------------------------------
 
@@ -1014,7 +1015,6 @@ def worst(
 ):
     """most_important_head by the change of a loss when heads are set to `off` and all others are `on`."""
 
-    @torch.no_grad()
     def most_important_head(model, tokens):
         sizes = (len(model.blocks), model.n_heads)
         before, rises = loss(model, tokens, torch.ones(sizes)), {}

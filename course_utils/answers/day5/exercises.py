@@ -2,13 +2,15 @@
 
 import math
 
-import torch
-
 from course_utils.answers.day5.duel import duel
-from course_utils.attention import masks, tensors
-from course_utils.attention.rotary import rotate
 from course_utils.checks.judge.exercise import Exercise, Mistake
 from course_utils.costs.memory import kv_cache_bytes
+from course_utils.loader import lazy
+
+torch = lazy("torch")
+masks = lazy("course_utils.attention.masks")
+tensors = lazy("course_utils.attention.tensors")
+rotate = lazy("course_utils.attention.rotary").rotate
 
 
 def attend(q, k, v, mask=None):

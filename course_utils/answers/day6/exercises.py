@@ -7,11 +7,14 @@ arrays and `Tiles` of them, so that who judges a kernel needs no Triton.
 import math
 
 import numpy as np
-import torch
 
 from course_utils.answers.day6.duel import duel
-from course_utils.attention import tiled, traffic
 from course_utils.checks.judge.exercise import Exercise, Mistake
+from course_utils.loader import lazy
+
+torch = lazy("torch")
+tiled = lazy("course_utils.attention.tiled")
+traffic = lazy("course_utils.attention.traffic")
 
 INFINITY = math.inf
 LOG2_E = math.log2(math.e)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import torch
-
-from course_utils.attention import tensors
 from course_utils.checks.judge.exercise import Mistake
 from course_utils.days.shared.given.draws import Array
+from course_utils.loader import lazy
+
+if TYPE_CHECKING:
+    import torch
+
+    from course_utils.attention import tensors
+else:
+    torch = lazy("torch")
+    tensors = lazy("course_utils.attention.tensors")
 
 INFINITY = math.inf
 
