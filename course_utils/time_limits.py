@@ -6,12 +6,29 @@ timeout when graded. Pauses between two looks at something are no limits and sta
 
 from __future__ import annotations
 
+import sys
+import time
+
+NATIVE_LOOP_SECONDS = 0.006  # of `_slowdown`'s loop, in CPython on a laptop
+
+
+def _slowdown() -> float:
+    """Return how many times slower than in a kernel Python is in this web page, measured by a loop; 1 elsewhere."""
+    if sys.platform != "emscripten":
+        return 1.0
+    began = time.perf_counter()
+    sum(i * i for i in range(100_000))
+    return min(max((time.perf_counter() - began) / NATIVE_LOOP_SECONDS, 1.0), 20.0)
+
+
+SLOWDOWN = _slowdown()
+
 # A check in a notebook, in seconds of work.
-ANSWER_SECONDS = 20.0  # one check; the slowest check of the course's own answers takes 3
+ANSWER_SECONDS = 20.0 * SLOWDOWN  # one check; the slowest check of the course's own answers takes 3
 STOP_AGAIN_SECONDS = 0.1  # until an answer that caught the stop is stopped again
-SMALLEST_INPUT_SECONDS = 1.0  # the search for the smallest input on which an answer is wrong, while a learner waits
-SHORTEST_CALLS_SECONDS = 2.0  # the search for the shortest calls that break a promise
-FEWER_CALLS_SECONDS = 0.5  # more of it, for leaving out calls that are not needed
+SMALLEST_INPUT_SECONDS = 1.0 * SLOWDOWN  # the search for the smallest input on which an answer is wrong
+SHORTEST_CALLS_SECONDS = 2.0 * SLOWDOWN  # the search for the shortest calls that break a promise
+FEWER_CALLS_SECONDS = 0.5 * SLOWDOWN  # more of it, for leaving out calls that are not needed
 STUCK = 1.5  # times the limit of such a search, for an answer that never returns
 
 # One cell in grading, which holds an answer, its check, or its check on hidden inputs. The hidden inputs are up to

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import CodeType, FrameType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from course_utils.checks.kernel import evidence
 from course_utils.time_limits import ANSWER_SECONDS, STOP_AGAIN_SECONDS, WALL
 
+monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
+TOOL = 2  # its id there, which no other tool uses by custom, and StepCounter does not
 MOST_PRINTED = 2**20  # characters, as in grading; the page stays usable
 Function = TypeVar("Function", bound=Callable)
 # The code of the functions that run an answer, and what they run, in words; None for the rung in `PROGRESS`.
@@ -31,8 +33,8 @@ class TimeLimit(AbstractContextManager):
     The limits are seconds of this thread's processor time, so that a busy machine fails no honest answer, WALL times as
     many by the clock, and MOST_PRINTED characters of output. The exception that stops an answer ends the block and goes
     no further. Only code that `gather` runs on a rung, or that runs in a function marked `runs_answer`, is stopped. A
-    single library call that never returns is not stopped, as with Jupyter's own interrupt. The time limits work in the
-    main thread only, and not on Windows, because their signals do not work elsewhere.
+    single library call that never returns is not stopped, as with Jupyter's own interrupt. Signals keep the time in the
+    main thread, and not on Windows or in a web page. There `sys.monitoring` does, from Python 3.12 on.
 
     Attributes:
         message: the text for the learner once an answer was stopped, else "".
@@ -43,13 +45,16 @@ class TimeLimit(AbstractContextManager):
         self.printed = 0  # characters
         self.message = ""
         self.is_timed = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+        self.is_watched = not self.is_timed and monitoring is not None
 
     def __enter__(self) -> TimeLimit:
         self.streams = (sys.stdout, sys.stderr)
         self.tracing = sys.gettrace()
         sys.stdout, sys.stderr = (_Counted(stream, self) for stream in self.streams)
+        self.began = time.thread_time()
+        if self.is_watched:
+            _Watch.add(self)
         if self.is_timed:
-            self.began = time.thread_time()
             self.handler = signal.signal(signal.SIGPROF, self._on_tick)
             # This timer counts all threads of the process: it is never late, and early where torch uses many.
             self.timer = signal.setitimer(signal.ITIMER_PROF, self.seconds, STOP_AGAIN_SECONDS)
@@ -58,6 +63,8 @@ class TimeLimit(AbstractContextManager):
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> bool:
+        if self.is_watched:
+            _Watch.remove(self)
         if self.is_timed:
             signal.setitimer(signal.ITIMER_PROF, *self.timer)
             signal.signal(signal.SIGPROF, signal.SIG_DFL if self.handler is None else self.handler)
@@ -80,9 +87,13 @@ class TimeLimit(AbstractContextManager):
             each.f_trace = _stop
         raise TookTooLong
 
-    def _on_tick(self, number: int, frame: FrameType | None) -> None:
+    def look(self, frame: FrameType | None) -> None:
+        """Stop the answer that runs in this frame if its seconds of work are over."""
         if time.thread_time() - self.began >= self.seconds:
-            self.stop(frame, f"{self.seconds:g} seconds of work")
+            self.stop(frame, f"{self.seconds:.3g} seconds of work")
+
+    def _on_tick(self, number: int, frame: FrameType | None) -> None:
+        self.look(frame)
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:
         self.stop(frame, f"{WALL * self.seconds:g} seconds by the clock")
@@ -100,6 +111,43 @@ def runs_answer(what: str) -> Callable[[Function], Function]:
         return function
 
     return mark
+
+
+class _Watch:
+    """Looks at the clock at each jump and each call in the code of a cell, by `sys.monitoring`, for all time limits."""
+
+    limits: ClassVar[list[TimeLimit]] = []
+
+    @classmethod
+    def add(cls, limit: TimeLimit) -> None:
+        """Look at the clock for this limit too."""
+        cls.limits.append(limit)
+        if monitoring.get_tool(TOOL) is None:
+            monitoring.use_tool_id(TOOL, "time limit of an answer")
+            monitoring.register_callback(TOOL, monitoring.events.PY_START, cls.on_start)
+            monitoring.register_callback(TOOL, monitoring.events.JUMP, cls.on_jump)
+        monitoring.set_events(TOOL, monitoring.events.PY_START)
+
+    @classmethod
+    def remove(cls, limit: TimeLimit) -> None:
+        """Look no more for this limit, and for none if it was the last one."""
+        cls.limits.remove(limit)
+        if not cls.limits:
+            monitoring.set_events(TOOL, monitoring.events.NO_EVENTS)
+
+    @classmethod
+    def on_start(cls, code: CodeType, offset: int) -> Any:
+        """Watch the jumps of a function that was defined in a cell; of others, not even their start."""
+        if not evidence.IN_A_CELL.search(code.co_filename):
+            return monitoring.DISABLE
+        monitoring.set_local_events(TOOL, code, monitoring.events.JUMP)
+        return cls.on_jump()
+
+    @classmethod
+    def on_jump(cls, *where: Any) -> None:
+        """Stop the answer if the time of one of the limits is over."""
+        for limit in cls.limits:
+            limit.look(sys._getframe(1))
 
 
 class _Counted:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import cache
+from importlib.util import find_spec
 from types import FrameType
 from typing import Any
 
@@ -28,7 +29,7 @@ _ACTIVE: list[Recording] = []
 
 
 class Recording(AbstractContextManager):
-    """Records the calls, while its block runs, whose name has a forbidden part. Needs PyTorch.
+    """Records the calls, while its block runs, whose name has a forbidden part; where there is PyTorch, its calls too.
 
     Attributes:
         parts: parts of names, in lower case.
@@ -112,8 +113,10 @@ class RecordedUfunc:
 
 
 @cache
-def _modes() -> tuple[type, type]:
-    """Return the modes that examine each function of PyTorch, and each operation that results from it."""
+def _modes() -> tuple[type, ...]:
+    """Return the modes that examine each function and operation of PyTorch; none where it is not installed."""
+    if find_spec("torch") is None:
+        return ()
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils._python_dispatch import TorchDispatchMode
