@@ -348,6 +348,25 @@ def cache_losses(real: Real, tokens: Tensor, kind: Callable[..., Cache]) -> Tens
     return _losses(real.model, tokens, caches=new_caches(real.model, kind, 1, capacity=tokens.shape[1]))
 
 
+def spikes(real: Real, tokens: Tensor) -> dict[str, float]:
+    """How far the largest number of a key, and of a value, stands out: its size over the root mean square of all.
+
+    Means over the layers, heads and tokens (1, T), as the caches get them: keys are turned by their positions already.
+    """
+    seen: dict[str, list[Tensor]] = {"keys": [], "values": []}
+
+    class Watched(ContiguousCache):
+        def update(
+            self, k: Tensor, v: Tensor, lengths: Sequence[int] | Tensor | None = None
+        ) -> tuple[Tensor, Tensor, Tensor]:
+            for name, x in (("keys", k), ("values", v)):
+                seen[name].append(x.abs().amax(-1) / x.square().mean(-1).sqrt())  # (1, h_kv, T)
+            return super().update(k, v, lengths)
+
+    cache_losses(real, tokens, Watched)
+    return {name: torch.stack(each).mean().item() for name, each in seen.items()}
+
+
 # --- drafts ---------------------------------------------------------------------------------------------------------
 
 

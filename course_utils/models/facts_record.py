@@ -170,7 +170,8 @@ def _bits(real: Real, text: Tensor) -> dict[str, Any]:
         more = facts.cache_losses(real, text, facts.rounded_cache(bits, *how)) - exact  # (T - 1,)
         row = {"cache": name, "bits": bits, "difference": more.mean().item()}
         caches.append(row | {"standard_error": more.std().item() / len(more) ** 0.5})
-    return {"fact": "bits", "tokens": text.shape[1], "loss": exact.mean().item(), "caches": caches}
+    row = {"fact": "bits", "tokens": text.shape[1], "loss": exact.mean().item(), "caches": caches}
+    return row | {"spikes": facts.spikes(real, text)}
 
 
 def _drafts(real: Real, name: str, n: int) -> dict[str, Any]:

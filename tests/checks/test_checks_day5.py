@@ -164,7 +164,7 @@ def test_the_intensity_is_that_of_the_roofline_without_the_query_and_the_output(
         h, n_kv_heads, d_head, T, width = (*rung.args, 2)[:5]
         task = roofline.attention_core(1, h, 1, T, d_head=d_head, n_kv_heads=n_kv_heads, bytes_per_value=width)
         query_and_output = 2 * h * d_head * width
-        assert right["FLOPs a byte"] == pytest.approx(task.flops / (task.bytes - query_and_output), rel=1e-7)
+        assert right["FLOPs per byte"] == pytest.approx(task.flops / (task.bytes - query_and_output), rel=1e-7)
 
 
 def test_in_a_long_context_the_query_and_the_output_do_not_count():

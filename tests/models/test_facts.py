@@ -228,6 +228,7 @@ def test_a_rounded_cache_of_eight_bits_is_the_int8_cache_and_one_scale_serves_th
     rounded = facts.rounded_cache(8, one_scale=True, values=False)(1, 2, 2, capacity=1).update(k, k)
     assert rounded[0].tolist() == [[[[1.0, 0.0]], [[127.0, 0.0]]]] and torch.equal(rounded[1], k)
     coarse = facts.cache_losses(tiny, tokens, facts.rounded_cache(3)).numpy()
+    assert {*facts.spikes(tiny, tokens)} == {"keys", "values"} and min(facts.spikes(tiny, tokens).values()) > 1
     assert np.abs(coarse - exact).mean() > 4 * np.abs(ours.numpy() - exact).mean()
 
 
@@ -371,6 +372,7 @@ def test_fewer_bits_cost_more_and_keys_need_theirs_more_than_values_do():
     assert caches["8 bits"] == pytest.approx(facts_record.fact("caches")["caches"][1]["difference"], abs=1e-6)
     assert caches["4 bits, values alone"] < 0.01 < 0.2 < caches["4 bits, keys alone"]
     assert caches["4 bits, one scale"] > 2 * caches["4 bits"]
+    assert 1 < fact["spikes"]["values"] < fact["spikes"]["keys"] < 8  # of 64 numbers one can be 8 times the root
 
 
 def test_the_model_is_best_with_the_scale_that_it_was_trained_with():

@@ -435,7 +435,7 @@ INTENSITY_MISTAKES = (
     Mistake("FLOPs per number", intense(width=lambda w: 1),
         "This is FLOPs per number of the cache. Each number is bytes_per_value bytes."),
     Mistake("rounded down", rounded_down,
-        "The quotient is rounded down. FLOPs a byte need not be a whole number: divide with /, not with //."),
+        "The quotient is rounded down. FLOPs per byte need not be a whole number: divide with /, not with //."),
     Mistake("bytes per FLOP", turned_over, "This is bytes per FLOP, upside down."),
     Mistake("the query read too", intense(values=lambda h, kv, d, T: 2 * kv * d * T + 2 * h * d),
         "The query and the output are counted as well. Count the traffic of the cache only."),

@@ -1437,7 +1437,7 @@ LADDERS = {
     ),
     "decode_intensity": Ladder(
         ("decode_intensity",),
-        ("FLOPs a byte",),
+        ("FLOPs per byte",),
         decode_intensity,
         quantities=decoded,
         cases=SHARING,
