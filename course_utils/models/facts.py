@@ -309,7 +309,7 @@ CACHES: dict[str, Callable[..., Cache]] = {"float32": ContiguousCache, "int8": Q
 
 
 def rounded_cache(bits: int, one_scale: bool = False, keys: bool = True, values: bool = True) -> type[ContiguousCache]:
-    """A contiguous cache whose keys and values are rounded to so many bits, in the cache's own dtype: it saves no bytes.
+    """A contiguous cache of keys and values rounded to so many bits, in the cache's own dtype: it saves no bytes.
 
     A scale is a largest |x| / (2^(bits − 1) − 1): that of each token and head, or, with one_scale, of all that one call
     stores in the layer. keys and values say which of the two are rounded at all.

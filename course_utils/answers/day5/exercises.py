@@ -503,97 +503,114 @@ LATENT_MISTAKES = (
 # Eight bits ---------------------------------------------------------------------------------------------------------
 
 
-def last_axis(x):
+def largest_size(x):
     """The largest |x| of each vector, (…)."""
     return np.abs(x).max(axis=-1)
 
 
-def quantised(largest=last_axis, most=127, steps=np.round, kind=np.int8, of_scale=lambda scales: scales, zero=1.0):
-    """Rounding to whole numbers: largest(x) gives a number for each vector, which becomes `most`.
+def quantised(largest=largest_size, most=127, to_whole=np.round, kind=np.int8, told=lambda scales: scales, zero=1.0):
+    """Rounding to eight bits with one part changed.
 
-    of_scale changes the scales that come back. zero: what a scale of 0 is replaced by before the division.
+    largest(x) is the number for each vector that becomes `most`. told changes the scales that are returned. zero stands
+    in for a scale of 0 in the division.
     """
 
     def quantise(x):
-        scales = np.float32(1) * largest(x) / np.float32(most)
-        whole = steps(x / np.where(scales == 0, np.float32(zero), scales)[..., None])
+        scales = largest(x) / np.float32(most)  # (…)
+        whole = to_whole(x / np.where(scales == 0, np.float32(zero), scales)[..., None])  # (…, d_head)
         if kind is np.int8:
-            whole = np.nan_to_num(whole).astype(np.int64)  # beyond 127 an int8 goes round, on any processor
-        return whole.astype(kind), of_scale(scales)
+            whole = np.nan_to_num(whole).astype(np.int64)  # beyond 127 an int8 starts again at −128, on any processor
+        return whole.astype(kind), told(scales)
 
     return quantise
 
 
-def dequantised(product=lambda integers, scales: integers * np.asarray(scales)[..., None]):
-    return lambda integers, scales: product(integers, scales)
+def in_vectors(scales):
+    """Scales (…) as (…, 1), to go with vectors (…, d_head)."""
+    return np.asarray(scales)[..., None]
 
 
-def spread(x):
-    return (x.max(axis=-1) - x.min(axis=-1)) / 2
+def dequantised(integers, scales):
+    return integers * in_vectors(scales)
 
 
-def over(axes):
-    """The largest |x| along these axes, for every vector."""
-    return lambda x: np.broadcast_to(np.abs(x).max(axis=axes(x), keepdims=True)[..., 0], x.shape[:-1]) * np.float32(1)
+def along(axes):
+    """The largest |x| along the axes that axes(x) names, told for every vector, (…)."""
+    return lambda x: np.broadcast_to(np.abs(x).max(axis=axes(x), keepdims=True)[..., 0], x.shape[:-1])
 
 
-def per_number(x):
-    """The largest |x| of each of the d numbers, over the tokens; where it fits, used as if it were that of a vector."""
-    return np.abs(x).max(axis=-2) if x.ndim > 1 else np.abs(x).max(axis=-1)
+def over_tokens(x):
+    """The largest |x| of each number of a vector, over the tokens."""
+    return np.abs(x).max(axis=max(-2, -x.ndim))
 
 
-def eight(name, message, quantise=None, dequantise=None):
-    return Mistake(name, {"quantise": quantise or quantised(), "dequantise": dequantise or dequantised()}, message)
+def half_the_range(x):
+    return (x.max(axis=-1) - x.min(axis=-1)) / np.float32(2)
 
 
-def in_double(x):
-    integers, scales = quantised()(x)
-    return integers, np.abs(x.astype(np.float64)).max(axis=-1) / 127 if x.ndim else scales
+def scales_along_numbers(integers, scales):
+    fits = np.shape(scales)[-1:] in ((), (1,), np.shape(integers)[-1:])
+    return integers * (scales if fits else in_vectors(scales))
 
 
-def along_the_last_axis(integers, scales):
-    try:
-        return (integers * scales).astype(np.float32)
-    except ValueError:
-        return integers * np.asarray(scales)[..., None]
+def eight_bits(name, message, quantise=None, dequantise=dequantised):
+    return Mistake(name, {"quantise": quantise or quantised(), "dequantise": dequantise}, message)
 
 
 QUANTISE_MISTAKES = (
-    eight("one scale for all", "There is one scale for the whole array, so one outlier spoils every vector. Take the "
-        "maximum along the last axis.", quantised(over(lambda x: tuple(range(x.ndim))))),
-    eight("one scale per head", "There is one scale for all tokens of a head. Each token has its own: take the maximum "
-        "along the last axis alone.", quantised(over(lambda x: (-2, -1) if x.ndim > 1 else -1))),
-    eight("scales along the tokens", "The maximum runs over the tokens, the last axis but one. It runs over the numbers "
-        "of a vector: axis=-1.", quantised(per_number)),
-    eight("the largest without its sign lost", "The scale is made of the largest x. A number far below 0 then lies "
-        "beyond 127: take the largest |x|, np.abs(x).max(…).", quantised(lambda x: np.abs(x.max(axis=-1)))),
-    eight("from smallest to largest", "The scale is made of the distance from the smallest to the largest number. Here 0 "
-        "stays 0, so the scale is the largest |x| over 127.", quantised(spread)),
-    eight("divided by 128", "The scale is the largest |x| over 128, so the largest number becomes 128, and an int8 ends "
-        "at 127. Divide by 127.", quantised(most=128)),
-    eight("divided by 255", "The scale is the largest |x| over 255. An int8 has a sign, and goes from −127 to 127: "
-        "divide by 127.", quantised(most=255)),
-    eight("cut off", "What is behind the point is cut off: astype does not round. Round first, np.round(…).",
-        quantised(steps=np.trunc)),
-    eight("rounded down", "Numbers are rounded down. Round to the nearest whole number, np.round(…).",
-        quantised(steps=np.floor)),
-    eight("not in int8", "The whole numbers are right, but not in int8: they take more than a byte each. "
-        ".astype(np.int8) makes it one.", quantised(kind=np.float32)),
-    eight("scales in float64", "The scales are right, but in float64, eight bytes each. Keep them in float32.", in_double),
-    eight("scales upside down", "The scales are 127 over the largest |x|, upside down. What comes back is the number by "
-        "which a whole number is multiplied.", quantised(of_scale=lambda scales: 1 / np.where(scales, scales, 1))),
-    eight("scales with an axis too many", "The scales still have an axis of length 1 at the end. Return (…): no "
-        "keepdims, or [..., 0] at the end.", quantised(of_scale=lambda scales: np.asarray(scales)[..., None])),
-    eight("zeros divided by zero", "A vector of zeros is divided by its scale, 0. Divide by 1 there, for instance with "
-        "np.where(scales == 0, 1, scales).", quantised(zero=0.0)),
-    eight("nothing multiplied", "dequantise returns the whole numbers as they are. Multiply them by their scales.",
-        dequantise=dequantised(lambda integers, scales: integers.astype(np.float32))),
-    eight("divided by the scales", "dequantise divides by the scales. A whole number times its scale is the number.",
-        dequantise=dequantised(lambda integers, scales: integers / np.asarray(scales)[..., None])),
-    eight("scales along the last axis", "dequantise lays the scales along the last axis, which belongs to the numbers of "
-        "a vector. scales[..., None] gives each vector its own.", dequantise=along_the_last_axis),
-    eight("back in float64", "dequantise is right, but gives float64. Keep float32: int8 times float32 stays in it.",
-        dequantise=dequantised(lambda integers, scales: integers.astype(np.float64) * np.asarray(scales)[..., None])),
+    eight_bits("one scale for all",
+        "There is one scale for the whole array, so one outlier spoils every vector. Take the maximum along the last "
+        "axis.", quantised(along(lambda x: tuple(range(x.ndim))))),
+    eight_bits("one scale per head",
+        "There is one scale for all tokens of a head. Each token has its own: take the maximum along the last axis "
+        "alone.", quantised(along(lambda x: (-2, -1) if x.ndim > 1 else -1))),
+    eight_bits("maximum over the tokens",
+        "The maximum runs over the tokens, the last axis but one. It runs over the numbers of a vector: axis=-1.",
+        quantised(over_tokens)),
+    eight_bits("the largest number, with its sign",
+        "The scale is made of the largest number, and not of the largest |x|. A number far below 0 then lies beyond "
+        "127: take np.abs(x) first.", quantised(lambda x: np.abs(x.max(axis=-1)))),
+    eight_bits("half the range",
+        "The scale is made of the distance from the smallest to the largest number. Here 0 stays 0, so the scale is "
+        "the largest |x| over 127.", quantised(half_the_range)),
+    eight_bits("divided by 128",
+        "The scale is the largest |x| over 128, so the largest number becomes 128, and an int8 ends at 127. Divide by "
+        "127.", quantised(most=128)),
+    eight_bits("divided by 255",
+        "The scale is the largest |x| over 255. An int8 has a sign, and goes from −127 to 127: divide by 127.",
+        quantised(most=255)),
+    eight_bits("cut off",
+        "What is behind the point is cut off: astype does not round. Round first, np.round(…).",
+        quantised(to_whole=np.trunc)),
+    eight_bits("rounded down",
+        "Numbers are rounded down. Round to the nearest whole number, np.round(…).", quantised(to_whole=np.floor)),
+    eight_bits("not in int8",
+        "The whole numbers are right, but not in int8: they take more than a byte each. .astype(np.int8) makes it one.",
+        quantised(kind=np.float32)),
+    eight_bits("scales in float64",
+        "The scales are right, but in float64, eight bytes each. Keep them in float32.",
+        quantised(told=lambda scales: np.asarray(scales, dtype=np.float64))),
+    eight_bits("scales upside down",
+        "The scales are 127 over the largest |x|, upside down. A scale is the number by which a whole number is "
+        "multiplied.", quantised(told=lambda scales: 1 / np.where(scales == 0, np.float32(1), scales))),
+    eight_bits("scales with an axis too many",
+        "The scales still have an axis of length 1 at the end. Return (…): no keepdims, or [..., 0] at the end.",
+        quantised(told=in_vectors)),
+    eight_bits("zeros divided by zero",
+        "A vector of zeros is divided by its scale, 0. Divide by 1 there, for instance with np.where(scales == 0, 1, "
+        "scales).", quantised(zero=0.0)),
+    eight_bits("nothing multiplied",
+        "dequantise returns the whole numbers as they are. Multiply them by their scales.",
+        dequantise=lambda integers, scales: integers.astype(np.float32)),
+    eight_bits("divided by the scales",
+        "dequantise divides by the scales. A whole number times its scale is the number.",
+        dequantise=lambda integers, scales: integers / in_vectors(scales)),
+    eight_bits("scales along the numbers",
+        "dequantise lays the scales along the last axis, which belongs to the numbers of a vector. scales[..., None] "
+        "gives each vector its own.", dequantise=scales_along_numbers),
+    eight_bits("back in float64",
+        "dequantise is right, but gives float64. Keep float32: int8 times float32 stays in it.",
+        dequantise=lambda integers, scales: integers.astype(np.float64) * in_vectors(scales)),
 )  # fmt: skip
 
 
@@ -1171,7 +1188,7 @@ EXERCISES = {
     "decode_intensity": Exercise(3, {"decode_intensity": intense()}, INTENSITY_MISTAKES, uses=("cache_bytes",)),
     "counts_by_hand": Exercise(2, BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=1e-3),
     "absorbed_step": Exercise(4, {"absorbed_step": over_latents()}, LATENT_MISTAKES),
-    "quantise": Exercise(3, {"quantise": quantised(), "dequantise": dequantised()}, QUANTISE_MISTAKES),
+    "quantise": Exercise(3, {"quantise": quantised(), "dequantise": dequantised}, QUANTISE_MISTAKES),
     "ring_cache": Exercise(3, {"RingCache": RingCache}, RING_MISTAKES),
     "paged_cache": Exercise(5, {"PagedCache": PagedCache}, PAGED_MISTAKES),
     "tells_right": duel(),

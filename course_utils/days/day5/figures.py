@@ -42,10 +42,11 @@ def first_second(prefill: float, without: float, cached: float) -> Figure:
     counted = " and ".join(f"{len(each)} {name}" for name, each in times.items())
     return described(
         fig,
-        f"Two lines of marks over one second, a mark for each word. The first word comes after {prefill:.2f} s in both; "
-        f"later ones take {without:.2f} s when everything is read again and {cached:.3f} s with a cache. Words: {counted}.",
-        f"The first word takes {prefill:.2f} seconds either way. Each later one takes as long again without a cache, and "
-        f"{1000 * cached:.0f} ms with one.",
+        f"Two lines of marks over one second, a mark for each word. The first word comes after {prefill:.2f} s in "
+        f"both; later ones take {without:.2f} s when everything is read again and {cached:.3f} s with a cache. Words: "
+        f"{counted}.",
+        f"The first word takes {prefill:.2f} seconds either way. Each later one takes as long again without a cache, "
+        f"and {1000 * cached:.0f} ms with one.",
     )
 
 
@@ -154,7 +155,7 @@ def token_times(curves: Any) -> Figure:
 
 
 def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
-    """Draw what models keep of each of T tokens, upwards, and how many FLOPs per byte their attention does, to the right.
+    """Draw what models keep of each of T tokens, upwards, and the FLOPs per byte of their attention, to the right.
 
     models: costs.zoo.Model, several. machines: two costs.roofline.Machine, whose ridge points are drawn.
     """

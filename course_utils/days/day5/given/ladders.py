@@ -656,7 +656,7 @@ def quantise(rng: np.random.Generator) -> list[Rung]:
             "With equal sizes a scale that lies along the wrong axis raises nothing. scales[..., None] belongs to "
             "the vectors."),
         back("back: float32", stored(2, 3, 4), "The numbers are right, but not in float32.", back_in_float32),
-        back("back: what it is given stays as it was", stored(2, 3), "The function writes into its arguments.", changes),
+        back("back: both stay as they were", stored(2, 3), "The function writes into its arguments.", changes),
     ]  # fmt: skip
 
 
@@ -1576,7 +1576,9 @@ LADDERS = {
         ("absorbed_step",), ("output",), absorbed_step, forbidden=WHOLE_ATTENTION, small=SMALL_LATENTS
     ),
     "quantise": Ladder(
-        ("quantise", "dequantise"), rungs=quantise, small=(Small(("… d",), measures=(rounded,), fits=is_clear_of_halves),)
+        ("quantise", "dequantise"),
+        rungs=quantise,
+        small=(Small(("… d",), measures=(rounded,), fits=is_clear_of_halves),),
     ),
     "ring_cache": Ladder(("RingCache",), rungs=ring_cache, small=SMALL_RINGS),
     "paged_cache": Ladder(("PagedCache",), rungs=paged_cache, small=SMALL_PAGES),
