@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from course_utils.attention.cache import ContiguousCache
 from course_utils.costs import records
 from course_utils.costs.measure import environment
 from course_utils.models import facts, fetch
@@ -59,6 +60,7 @@ def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:
         _ahead(real, opening(256), range(1 if quick else len(real.model.blocks))),
         _windows(real, opening(768)),
         _caches(real, opening(512)),
+        _bits(real, opening(512)),
         {"fact": "drafts", "prompts": [_drafts(real, name, 8 if quick else 60) for name in facts.PROMPTS]},
     ]
 
@@ -161,6 +163,18 @@ def _caches(real: Real, text: Tensor) -> dict[str, Any]:
         row = {"cache": name, "loss": cache_losses.mean().item(), "difference": more.mean().item()}
         caches.append(row | {"standard_error": more.std().item() / len(more) ** 0.5})
     return {"fact": "caches", "tokens": text.shape[1], "caches": caches}
+
+
+def _bits(real: Real, text: Tensor) -> dict[str, Any]:
+    """How much the loss is above that of an exact cache when keys and values are rounded to fewer and fewer bits."""
+    exact = facts.cache_losses(real, text, ContiguousCache)
+    caches = []
+    for name, bits, *how in facts.FEWER_BITS:
+        more = facts.cache_losses(real, text, facts.rounded_cache(bits, *how)) - exact  # (T - 1,)
+        row = {"cache": name, "bits": bits, "difference": more.mean().item()}
+        caches.append(row | {"standard_error": more.std().item() / len(more) ** 0.5})
+    row = {"fact": "bits", "tokens": text.shape[1], "loss": exact.mean().item(), "caches": caches}
+    return row | {"spikes": facts.spikes(real, text)}
 
 
 def _drafts(real: Real, name: str, n: int) -> dict[str, Any]:
