@@ -23,7 +23,6 @@ CALCULATED = {  # what the text calculates itself, calculated again
     "102,400": 2 * 100 * 4 * 16 * 8,
     "6,400": 2 * 4 * 100 * 8,
     "12,800": 2 * 4 * 100 * 16,
-    "3,072": (16 + 2 * 4 * 10) * 8 * 4,  # bytes of the queries, and of keys and values in ten tiles
     "989": MACHINES["NVIDIA H100 SXM"].flops_per_second / 1e12,
 }
 SOURCES = {  # what others measured or set, by day
@@ -36,13 +35,6 @@ SOURCES = {  # what others measured or set, by day
         "100,000": "the base of RoPE in SmolLM2: rope_theta of its config.json",
     },
     5: {"38": "per cent of the memory: Kwon et al. 2023, section 1"},
-    6: {
-        "13.1": "a version of CUDA: the documentation of cuTile Python, 2025",
-        "3,000": "GB/s: README of FlashMLA, February 2025",
-        "660": "TFLOP/s: README of FlashMLA, April 2025",
-        "1,613": "TFLOP/s: the paper of FlashAttention-4, March 2026",
-        "1,605": "TFLOP/s: the blog post of its makers, March 2026",
-    },
     7: {
         "89.9": "per cent: pull request 1888 of iterate, July 2026",
         "157": "tokens per second: tiny-llm, week 3, day 2, August 2026",
