@@ -114,6 +114,19 @@ def loss(real: Real, tokens: Tensor, off: Iterable[Head] = (), **options: Any) -
     return _losses(real.model, tokens, head_masks=_on(real, off), **options).mean().item()
 
 
+def loss_by_copy(real: Real, tokens: Tensor, period: int = PERIOD, off: Iterable[Head] = ()) -> list[float]:
+    """Return the mean loss of each copy of `period` tokens; heads in `off` are switched off.
+
+    tokens are `copies` of `period` tokens. The first token of a copy belongs to it, although nothing tells the model
+    that a copy begins; the first of the text has no loss.
+    """
+    if tokens.shape[1] % whole("period", period):
+        raise ValueError(f"tokens is {tuple(tokens.shape)}: that is no whole number of pieces of {period} tokens")
+    losses = _losses(real.model, tokens, head_masks=_on(real, off))  # (T - 1,)
+    first, *later = torch.cat([losses[:1], losses]).split(period)
+    return [each.mean().item() for each in (first[1:], *later)]
+
+
 # --- where heads look -----------------------------------------------------------------------------------------------
 
 

@@ -76,7 +76,8 @@ def _scores(real: Real, text: Tensor) -> list[dict[str, Any]]:
 def _induction(real: Real, text: Tensor, draws: int) -> dict[str, Any]:
     """Scores, and the losses on the copies and on a text without the best heads and without others.
 
-    The losses are over all tokens but the first: those of the first copy, which nobody can tell, are part of it.
+    The losses are over all tokens but the first, so the first copy, which nobody can predict, is part of them; by_copy
+    has each copy by itself.
     """
     tokens = facts.copies(between=facts.BETWEEN)
     scores = facts.induction_scores(real, tokens)
@@ -84,9 +85,11 @@ def _induction(real: Real, text: Tensor, draws: int) -> dict[str, Any]:
     others = [facts.random_heads(real, len(off), seed, without=off) for seed in range(draws)]
     row = {"fact": "induction", "period": facts.PERIOD, "copies": facts.COPIES, "best": off}
     row |= {"loss": facts.loss(real, tokens), "without_best": facts.loss(real, tokens, off)}
+    row |= {"by_copy": facts.loss_by_copy(real, tokens), "by_copy_without_best": facts.loss_by_copy(real, tokens, off=off)}
     row |= {"text_loss": facts.loss(real, text), "text_without_best": facts.loss(real, text, off)}
     row["without_random"] = [
         {"heads": heads, "loss": facts.loss(real, tokens, heads), "text_loss": facts.loss(real, text, heads)}
+        | {"by_copy": facts.loss_by_copy(real, tokens, off=heads)}
         for heads in others
     ]
     return row | {"scores": _plain(scores)}

@@ -1,11 +1,13 @@
 """Run the real model with the learner's own functions as its parts.
 
 `mine` takes answers out of the exercise notebooks, `Real.with_parts` puts them into the model, and `compare` reports
-what they change. `slots.SLOTS` lists the exercises whose answers can be parts.
+what they change. `memory_of_tiles` counts what day 6's tiles take on a long text. `slots.SLOTS` lists the exercises
+whose answers can be parts.
 """
 
 from course_utils.parts.compare import compare
 from course_utils.parts.notebook import mine
 from course_utils.parts.slots import SLOTS
+from course_utils.parts.tiles import memory_of_tiles
 
-__all__ = ["SLOTS", "compare", "mine"]
+__all__ = ["SLOTS", "compare", "memory_of_tiles", "mine"]

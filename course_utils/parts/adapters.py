@@ -180,15 +180,15 @@ def attention_through_a_table(answer: Callable) -> Attend:
     return attend
 
 
-def attention_in_tiles(answer: Callable) -> Attend:
-    """Adapt tiled_attention(q, k, v, block_q, block_k, causal), tensors: one head at a time, QUERIES × BLOCK a tile."""
+def attention_in_tiles(answer: Callable, block_q: int = QUERIES, block_k: int = BLOCK) -> Attend:
+    """Adapt tiled_attention(q, k, v, block_q, block_k, causal), tensors: it gets one head at a time."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        keys = _per_query_head(k, q)
-        values = _per_query_head(v, q)
+        group = q.shape[1] // k.shape[1]
         output = torch.empty_like(q)
         for head in range(q.shape[1]):
-            result, _lse = answer(q[0, head], keys[0, head], values[0, head], QUERIES, BLOCK, causal=True)
+            keys, values = k[0, head // group], v[0, head // group]
+            result, _lse = answer(q[0, head], keys, values, block_q, block_k, causal=True)
             output[0, head] = _fitting(result, q.shape[2:], q)
         return output, None
 

@@ -107,6 +107,15 @@ def test_scores_are_means_of_the_weights_that_they_name(tiny, tokens):
     assert [first[head] for head in best] == sorted(first.flatten(), reverse=True)[:3]
 
 
+def test_the_loss_by_copy_is_the_mean_of_the_losses_of_each_copy(tiny):
+    random = facts.copies(5, 3, between=(5, 200))
+    losses = facts._losses(tiny.model, random)
+    expected = [losses[:4].mean(), losses[4:9].mean(), losses[9:].mean()]
+    close(torch.tensor(facts.loss_by_copy(tiny, random, 5)), torch.stack(expected))
+    with pytest.raises(ValueError, match="no whole number of pieces of 4 tokens"):
+        facts.loss_by_copy(tiny, random, 4)
+
+
 def test_an_induction_score_asks_for_the_token_after_the_last_occurrence(tiny):
     random = facts.copies(7, 3, between=(5, 200))
     assert random.shape == (1, 21) and random[0, :7].tolist() == random[0, 7:14].tolist() == random[0, 14:].tolist()
@@ -314,6 +323,14 @@ def test_eight_induction_heads_are_what_copies_and_eight_others_are_not():
     random = [one["loss"] for one in fact["without_random"]]
     assert len(random) == 5 and all(len(one["heads"]) == 8 for one in fact["without_random"])
     assert round(fact["loss"], 2) == 5.92 and round(fact["without_best"], 2) == 12.58 and max(random) < 8
+    for losses, mean in (
+        (fact["by_copy"], fact["loss"]),
+        (fact["by_copy_without_best"], fact["without_best"]),
+        *((one["by_copy"], one["loss"]) for one in fact["without_random"]),
+    ):
+        assert np.average(losses, weights=[63, 64, 64]) == pytest.approx(mean, abs=1e-3)
+    assert [round(each, 2) for each in fact["by_copy"]] == [13.8, 2.96, 1.14]
+    assert [round(each, 2) for each in fact["by_copy_without_best"]] == [13.79, 12.36, 11.6]
     text = [one["text_loss"] - fact["text_loss"] for one in fact["without_random"]]
     assert fact["text_without_best"] - fact["text_loss"] < min(
         1, 3 * max(text)

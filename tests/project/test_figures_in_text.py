@@ -19,7 +19,6 @@ CALCULATED = {  # what the text calculates itself, calculated again
     "2.028": math.exp(0.707),
     "3.028": 1 + math.exp(0.707),
     "5.056": 1 + 2 * math.exp(0.707),
-    "3,072": (16 + 2 * 4 * 10) * 8 * 4,  # bytes of the queries, and of keys and values in ten tiles
     "989": MACHINES["NVIDIA H100 SXM"].flops_per_second / 1e12,
 }
 SOURCES = {  # what others measured or set, by day
@@ -30,13 +29,6 @@ SOURCES = {  # what others measured or set, by day
     4: {
         "10,000": "the base of RoPE in Su et al. 2021, section 3.2.2",
         "100,000": "the base of RoPE in SmolLM2: rope_theta of its config.json",
-    },
-    6: {
-        "13.1": "a version of CUDA: the documentation of cuTile Python, 2025",
-        "3,000": "GB/s: README of FlashMLA, February 2025",
-        "660": "TFLOP/s: README of FlashMLA, April 2025",
-        "1,613": "TFLOP/s: the paper of FlashAttention-4, March 2026",
-        "1,605": "TFLOP/s: the blog post of its makers, March 2026",
     },
     7: {
         "89.9": "per cent: pull request 1888 of iterate, July 2026",

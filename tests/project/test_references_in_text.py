@@ -94,7 +94,7 @@ def test_every_kind_of_text_of_a_day_is_read(day):
         ("Parts 1 to 3 and 5 count, exercise 2 asks.", []),
         ("Part 11 tells.", ["day 2, Part 11"]),
         ("parts 7 to 9", ["day 2, part 9"]),
-        ("See day 7, part 8; day 6's part 9; day 1, its parts 2 to 8.", []),
+        ("See day 7, part 8; day 6's part 8; day 1, its parts 2 to 8.", []),
         ("See day 7, part 9.", ["day 7, part 9"]),
         ("Day 3, exercises 1 and 40", ["day 3, exercise 40"]),
     ],

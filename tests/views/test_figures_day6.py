@@ -1,7 +1,6 @@
-"""The drawings of day 6 show what they are given, its listings are the real source, and records of a GPU will fit."""
+"""The drawings of day 6 show what they are given, and what the records of a GPU say."""
 
 import ast
-import inspect
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from matplotlib.patches import Rectangle
 from course_utils.attention import tiled
 from course_utils.costs import records, roofline
 from course_utils.days.day6 import figures as figures
+from course_utils.models import long_text
 from course_utils.views import palette
 from course_utils.views.picture import png
 
@@ -40,7 +40,9 @@ def drawn(name):
         ),
         "curves": lambda: figures.curves(PANELS, "TFLOP/s", CEILINGS),
         "four": lambda: figures.curves(dict.fromkeys("abcd", PANELS["full"]), "TFLOP/s", {"matrix product": 780}),
-        "published": lambda: figures.curves(figures.published(), "TFLOP/s"),
+        "tricks": lambda: figures.tricks(records.recorded("tricks-gpu")[0]),
+        "bandwidth": lambda: figures.bandwidth(records.recorded("decoding-gpu")[0]),
+        "long text": lambda: figures.growth(long_text.lines(), "tokens T", "bytes, one layer"),
         "tiles": lambda: figures.tile_map(16, 16, causal_visits(16, 4, 4)),
         "gpu": lambda: figures.gpu(CARD),
     }
@@ -113,9 +115,6 @@ def test_a_name_has_one_colour_in_all_panels():
 def test_an_implementation_has_its_colour_whatever_stands_beside_it_and_none_has_that_of_keys():
     alone, pair = (figures.growth({name: LINES[name] for name in names}, "x", "y") for names in (["tiled"], LINES))
     assert alone.axes[0].lines[0].get_color() == pair.axes[0].lines[1].get_color()
-    published = figures.curves(figures.published(), "TFLOP/s").axes[0].lines
-    looks = [(line.get_color(), line.get_linestyle()) for line in published]
-    assert len(set(looks)) == len(looks) and published[-1].get_color() == pair.axes[0].lines[0].get_color()
     assert palette.KEY not in {colour for colour, *_ in figures.STYLES.values()}
 
 
@@ -174,12 +173,12 @@ def test_lengths_are_written_as_people_say_them(number, words):
     assert figures.in_words(number) == words
 
 
-@pytest.mark.parametrize("name", ["growth", "curves", "four", "published", "tiles", "gpu"])
+@pytest.mark.parametrize("name", ["growth", "curves", "four", "tricks", "bandwidth", "long text", "tiles", "gpu"])
 def test_nothing_is_cut_off(name):
     assert is_whole(drawn(name))
 
 
-@pytest.mark.parametrize("name", ["growth", "curves", "four", "published", "tiles", "gpu"])
+@pytest.mark.parametrize("name", ["growth", "curves", "four", "tricks", "bandwidth", "long text", "tiles", "gpu"])
 def test_no_label_lies_on_another(name):
     fig = drawn(name)
     fig.canvas.draw()
@@ -197,7 +196,7 @@ def texts_of(fig):
 
 
 @pytest.mark.thorough("every figure is drawn twice, to the same bytes")
-@pytest.mark.parametrize("name", ["growth", "curves", "tiles", "gpu"])
+@pytest.mark.parametrize("name", ["growth", "curves", "tricks", "tiles", "gpu"])
 def test_a_figure_is_the_same_bytes_every_time(name):
     assert png(drawn(name)) == png(drawn(name))
 
@@ -242,65 +241,39 @@ def test_a_version_that_is_not_there_is_not_named():
     assert figures.provenance(record) == "a chip, torch 2, 2026-11-21"
 
 
-def test_published_figures_name_their_source_and_never_have_more_amounts_than_lengths():
-    assert "FlashAttention-3, 2024, figure 5" in figures.PUBLISHED["source"]
-    for lines in figures.published().values():
-        for lengths, rates in lines.values():
-            assert len(lengths) == len(rates) >= 5
-            assert max(rates) < 989  # the data sheet's peak
+def test_each_change_of_the_kernel_has_a_bar_for_both_widths_and_the_number_of_the_record():
+    record = records.recorded("tricks-gpu")[0]
+    times = figures.times_as_long(record)
+    assert list(times) == list(dict.fromkeys(figures.CHANGES.values())) and all(
+        set(of) == {64, 128} for of in times.values()
+    )
+    slower = {(row["d"], row["variant"]): row["slower"] for row in record["rows"] if row["causal"]}
+    assert times["powers of e"][64] == slower[64, "exp instead of exp2 with the scale folded in"]
+    assert times["one more tile loaded ahead"] == {
+        64: slower[64, "128 × 64, 8 warps, 4 stages"],
+        128: slower[128, "128 × 64, 8 warps, 3 stages"],
+    }
+    ax, *_ = figures.tricks(record).axes
+    assert sorted(bar.get_width() for bar in ax.patches) == sorted(
+        time for of in times.values() for time in of.values()
+    )
 
 
-# --- listings -------------------------------------------------------------------------------------------------------
+def test_the_bandwidth_of_decoding_is_that_of_the_record():
+    record = records.recorded("decoding-gpu")[0]
+    one, many = figures.bandwidth(record).axes
+    split, unsplit, *_ = one.lines
+    shares = [row["of_copy"] for row in record["rows"]
+              if row["measured"] == "time" and row["implementation"] == "unsplit" and row["B"] == 1]  # fmt: skip
+    assert unsplit.get_ydata().tolist() == [100 * share for share in shares]
+    assert max(unsplit.get_ydata()) < 14 < 88 < max(split.get_ydata())
+    assert 103 < max(many.lines[0].get_ydata()) < 104
 
 
-def test_a_listing_is_the_real_source_without_its_indentation():
-    whole = figures.listing("course_utils.attention.tiled", "merge").source
-    assert whole == inspect.getsource(tiled.merge).rstrip("\n")
-    part = figures.listing("course_utils.attention.tiled", "merge", "m = torch.maximum", "keep_a").source
-    assert part.splitlines()[0] == "m = torch.maximum(a.m, b.m)"
-    assert len(part.splitlines()) == 2
-
-
-def test_a_listing_of_a_kernel_needs_no_triton_and_has_its_decorator():
-    source = figures.listing("course_utils.attention.flash", "attend_to_keys").source
-    assert source.startswith("@triton.jit\ndef attend_to_keys(")
-    assert source.endswith("return acc, l, m")
-
-
-def test_a_function_of_the_module_is_listed_and_not_a_method_of_the_same_name():
-    listed = figures.listing("course_utils.attention.tiled", "forward").source
-    assert listed == inspect.getsource(tiled.forward).rstrip("\n")
-
-
-def test_a_listing_keeps_the_indentation_within():
-    loop = figures.listing("course_utils.attention.flash", "attend_to_keys", "for j in", "if MASKED")
-    first, second, *_ = loop.source.splitlines()
-    assert first.startswith("for j")
-    assert second.startswith("    k = ")
-
-
-def test_a_listing_goes_from_the_first_line_that_starts_with_the_words_to_the_last():
-    calls = figures.listing("course_utils.attention.flash", "forward_kernel", "acc, l, m = attend_to_keys", ")").source
-    assert calls.count("= attend_to_keys(") == 2
-    assert calls.endswith("\n)")
-
-
-def test_words_to_the_linter_are_left_out_of_a_listing():
-    launch = figures.listing("course_utils.attention.flash", "forward", "blocks = lambda", "blocks = lambda").source
-    assert launch == 'blocks = lambda meta: (triton.cdiv(n, meta["BLOCK_Q"]), h, B)'
-
-
-def test_jupyter_gets_the_source_as_markdown_and_readers_of_text_get_it_plain():
-    bundle = figures.listing("course_utils.attention.tiled", "merge", "m = ", "m = ")._repr_mimebundle_()
-    assert bundle["text/plain"] == "m = torch.maximum(a.m, b.m)"
-    assert bundle["text/markdown"] == "```python\nm = torch.maximum(a.m, b.m)\n```"
-
-
-def test_what_is_not_in_the_source_is_refused():
-    with pytest.raises(ValueError, match="has no function murge: it has"):
-        figures.listing("course_utils.attention.tiled", "murge")
-    with pytest.raises(ValueError, match="no line of merge starts with 'q ='"):
-        figures.listing("course_utils.attention.tiled", "merge", "q =")
+def test_errors_are_those_of_one_row_of_the_record():
+    record = records.recorded("attention-gpu")[0]
+    of_naive, ours = figures.errors_of(record, ("naive", "ours"))
+    assert of_naive > 2 * ours > 0
 
 
 def test_captions_say_the_slope_the_gap_and_the_share_that_are_drawn():

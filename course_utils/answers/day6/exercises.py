@@ -1085,9 +1085,9 @@ EXERCISES = {
     "bytes_moved": Exercise(
         2, {"flash_bytes": reference_flash, "naive_bytes": reference_naive}, BYTES_MISTAKES, rtol=1e-7
     ),
+    "find_the_bug": Exercise(2, {"broken_tiled_attention": streamed()}, BUG_MISTAKES),
     "flash_backward": Exercise(5, {"flash_backward": reference_backward}, BACKWARD_MISTAKES),
     "row_in_blocks": Exercise(4, {"one_pass": passed_over()}, ROW_MISTAKES, rtol=1e-4, atol=1e-4),
     "triton_inner_loop": Exercise(5, {"attend_to_keys": looped()}, LOOP_MISTAKES, rtol=1e-4, atol=1e-4),
-    "find_the_bug": Exercise(2, {"broken_tiled_attention": streamed()}, BUG_MISTAKES),
     "tells_right": duel(),
 }

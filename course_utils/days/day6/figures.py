@@ -1,12 +1,9 @@
-"""The drawings of day 6, the listings of its kernels, and the figures of a paper for readers without a GPU."""
+"""The drawings of day 6, and what the records of a GPU say."""
 
 from __future__ import annotations
 
-import ast
 import math
-from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.patches import Rectangle
@@ -25,45 +22,33 @@ _DOTS = (0, (1, 1.5))
 _DASHES = (0, (5, 2))
 STYLES: dict[str, tuple[str, Any, str]] = {
     "naive": (palette.INK, _DOTS, "v"),
-    "standard attention": (palette.INK, _DOTS, "v"),
     "scores and weights": (palette.INK, _DOTS, "v"),
     "Q, K, V and O": (palette.GREEN, "-", "o"),
     "tiled": (palette.GREEN, "-", "o"),
-    "tiled 64": (palette.GREEN, _DASHES, "^"),
-    "tiled 256": (palette.GREEN, "-", "o"),
-    "tiled, 32 KiB": (palette.GREEN, _DASHES, "^"),
-    "tiled, 128 KiB": (palette.GREEN, "-", "o"),
-    "library": (palette.INDIGO, "-", "s"),
     "ours": (palette.QUERY, "-", "o"),
+    "flash-decoding": (palette.QUERY, "-", "o"),
     "unsplit": (palette.QUERY, _DASHES, "^"),
     "flash": (palette.INDIGO, "-", "s"),
-    "FlashAttention-2": (palette.INDIGO, "-", "s"),
-    "FlashAttention-3": (palette.PURPLE, "-", "D"),
     "cuDNN": (palette.OLIVE, _DASHES, "^"),
-    "Triton": (palette.QUERY, "-", "o"),
     "efficient": (palette.BROWN, _DASHES, "P"),
 }
 _OTHERS = [(palette.TEAL, "-", "X"), (palette.MOSS, _DASHES, "<"), (palette.ROSE, _DOTS, ">"), (palette.INK, "-", "*")]
 _MOST_LINES = 7  # more cannot be told apart
 _LEVELS = [":", "-.", "--"]
 
-PUBLISHED: dict[str, Any] = {
-    "source": "J. Shah et al., FlashAttention-3, 2024, figure 5: H100 80GB SXM5, 16-bit, forward, no causal mask",
-    "lengths": [512, 1024, 2048, 4096, 8192, 16384],
-    "d_head 64, published in July 2024": {
-        "FlashAttention-3": [333, 392, 460, 476, 496, 497],
-        "cuDNN": [335, 373, 395, 408, 412, 413],
-        "Triton": [340, 382, 396, 400, 401, 403],
-        "FlashAttention-2": [282, 306, 318, 321, 322, 324],
-        "standard attention": [52, 63, 67, 72, 73],  # out of memory at 16k
-    },
-    "d_head 128, published in July 2024": {
-        "FlashAttention-3": [467, 565, 625, 638, 646, 648],
-        "cuDNN": [497, 574, 617, 609, 600, 595],
-        "Triton": [323, 372, 389, 389, 392, 395],
-        "FlashAttention-2": [309, 350, 362, 368, 370, 370],
-        "standard attention": [74, 100, 119, 133, 139],  # out of memory at 16k
-    },
+# What the record of tricks changes in the kernel -> its name in the drawing, in the order of the drawing. The two kinds
+# of kernel, by d_head, load different numbers of tiles ahead.
+CHANGES = {
+    "blocks above the diagonal masked, not skipped": "nothing skipped, all masked",
+    "128 × 64, 8 warps, 1 stages": "no tile loaded ahead",
+    "a persistent grid, one program a processor": "one program per processor",
+    "one causal loop, masked throughout": "one loop, masked throughout",
+    "exp instead of exp2 with the scale folded in": "powers of e",
+    "shortest rows first": "shortest rows first",
+    "pointers instead of tensor descriptors": "pointers for descriptors",
+    "flash_attention": "tuned, as it is used",
+    "128 × 64, 8 warps, 4 stages": "one more tile loaded ahead",
+    "128 × 64, 8 warps, 3 stages": "one more tile loaded ahead",
 }
 
 
@@ -308,57 +293,62 @@ def panels_of(record: Mapping[str, Any], amount: Any, titles: Mapping[str, dict[
     return panels
 
 
-def published() -> Any:
-    """The paper's figures as panels for `curves`."""
-    lengths = PUBLISHED["lengths"]
-    return {
-        title: {name: (lengths[: len(rates)], rates) for name, rates in panel.items()}
-        for title, panel in PUBLISHED.items()
-        if isinstance(panel, dict)
-    }
+def errors_of(record: Mapping[str, Any], names: Sequence[str]) -> list[float]:
+    """The relative errors of the output against float64, of each implementation: bfloat16, d_head 128, no mask."""
+    wanted = {"measured": "error", "dtype": "bfloat16", "d": 128, "causal": False}
+    errors = {row["implementation"]: row["error_o"] for row in record["rows"] if wanted.items() <= row.items()}
+    return [errors[name] for name in names]
 
 
-# --- listings -------------------------------------------------------------------------------------------------------
+def times_as_long(record: Mapping[str, Any]) -> dict[str, dict[int, float]]:
+    """What is changed in the causal kernel -> d_head -> how many times as long it takes then."""
+    result: dict[str, dict[int, float]] = {name: {} for name in CHANGES.values()}
+    for row in record["rows"]:
+        if row["causal"] and (name := CHANGES.get(row["variant"])):
+            result[name][row["d"]] = row["slower"]
+    return result
 
 
-def listing(module: str, function: str, first: str | None = None, last: str | None = None) -> Listing:
-    """The source of one function of a module, or the lines from the first that starts with `first` to `last`'s last.
+def tricks(record: Mapping[str, Any]) -> Figure:
+    """Bars of how many times as long the causal kernel takes with one thing changed, for each width of a head."""
+    changes = times_as_long(record)
+    widths = sorted({width for times in changes.values() for width in times})
+    tall = 46 * len(changes)
+    fig = new_figure(720, tall + 108)
+    ax = fig.add_axes((0.29, 92 / (tall + 108), 0.64, tall / (tall + 108)))
+    for place, (width, colour) in enumerate(zip(widths, (palette.TEAL, palette.ROSE), strict=True)):
+        rows = [row - 0.18 + 0.36 * place for row in range(len(changes))]
+        lengths = [times[width] for times in changes.values()]
+        ax.barh(rows, lengths, height=0.32, color=colour, label=typeset(f"d_head {width}"))
+        for row, length in zip(rows, lengths, strict=True):
+            ax.text(max(length, 1) + 0.03, row, f"{length:.2f}", va="center_baseline", fontsize=10)
+    ax.axvline(1, color=palette.INK, linestyle=":", linewidth=1.2)
+    ax.set(xlabel="times as long as the kernel without the change", xlim=(0, 2.5), ylim=(len(changes) - 0.5, -0.5))
+    ax.set_yticks(range(len(changes)), list(changes))
+    ax.tick_params(axis="y", length=0)
+    fig.legend(*ax.get_legend_handles_labels(), loc="lower center", ncols=2)
+    where = f"{record['environment']['device']}, causal, 8,192 tokens"
+    bars = [
+        f"{name} {listed(f'{times[width]:.2f} (d_head {width})' for width in widths)}"
+        for name, times in changes.items()
+    ]
+    most = max(changes, key=lambda name: min(changes[name].values()))
+    return described(
+        fig,
+        f"How many times as long the kernel takes with one thing changed; {where}. {'; '.join(bars)}.",
+        f"Right of the dotted line the change makes the kernel slower, left of it faster. It costs most: {most}.",
+    )
 
-    The file is read and not imported, so Triton is not needed. Indentation common to the lines, and words to the
-    linter, are taken off.
-    Raises ValueError for a function that is not there, or words that start no line of it.
-    """
-    spec = find_spec(module)
-    assert spec is not None and spec.origin is not None, module
-    source = Path(spec.origin).read_text(encoding="utf-8")
-    nodes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
-    if function not in nodes:
-        raise ValueError(f"{module} has no function {function}: it has {', '.join(nodes)}")
-    node = nodes[function]
-    begin = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    lines = source.splitlines()[begin - 1 : node.end_lineno]
-    start = _lines_that_start(lines, first, function)[0] if first else 0
-    stop = _lines_that_start(lines, last, function)[-1] + 1 if last else len(lines)
-    chosen = lines[start:stop]
-    margin = min(len(line) - len(line.lstrip()) for line in chosen if line.strip())
-    return Listing("\n".join(line[margin:].partition("  # noqa")[0] for line in chosen))
 
-
-def _lines_that_start(lines, words, function):
-    numbers = [number for number, line in enumerate(lines) if line.strip().startswith(words)]
-    if not numbers:
-        raise ValueError(f"no line of {function} starts with {words!r}")
-    return numbers
-
-
-class Listing:
-    """Python source, which Jupyter shows in the colours of its theme."""
-
-    def __init__(self, source):
-        self.source = source
-
-    def __repr__(self):
-        return self.source
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"text/plain": self.source, "text/markdown": f"```python\n{self.source}\n```"}
+def bandwidth(record: Mapping[str, Any]) -> Figure:
+    """Reading speed while decoding, in per cent of a copy's, over the length of the cache: for 1 text and for 64."""
+    panels: dict[str, dict[str, tuple[list[int], list[float]]]] = {}
+    for row in record["rows"]:
+        if row["measured"] != "time" or row["B"] == 8 or row["implementation"] not in ("ours", "unsplit"):
+            continue
+        title = f"{row['B']} text" if row["B"] == 1 else f"{row['B']} texts"
+        name = "flash-decoding" if row["implementation"] == "ours" else "unsplit"
+        lengths, shares = panels.setdefault(title, {}).setdefault(name, ([], []))
+        lengths.append(row["T"])
+        shares.append(100 * row["of_copy"])
+    return curves(panels, "% of a copy's bandwidth", {"a copy": 100})

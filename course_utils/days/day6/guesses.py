@@ -7,13 +7,14 @@ import torch
 
 from course_utils.attention import traffic
 from course_utils.costs import memory, roofline
+from course_utils.models import long_text
 from course_utils.views import Guess
 
 
 def bytes_of_the_scores() -> Guess:
     return Guess.number(
         6, "bytes of the scores",
-        "How many GB do the scores of one layer take, with 8192 tokens, 32 heads and 2 bytes a number?",
+        "How many GB do the scores of one layer take, with 8,192 tokens, 32 heads and 2 bytes per number?",
         truth=memory.score_bytes(1, 32, 8192) / 1e9, low=1e-4, high=1e4, scale="log", unit="GB",
         why="That is h · T² · 2 bytes.",
     )  # fmt: skip
@@ -33,7 +34,7 @@ def how_often_o_is_rescaled() -> Guess:
     larger = scores.cummax(dim=-1).values.diff() > 0
     return Guess.number(
         6, "how often o is rescaled",
-        "A row of 4096 random scores: how many of them are larger than all before, on average?",
+        "A row of 4,096 random scores: how many of them are larger than all before, on average?",
         truth=1 + larger.sum(dim=-1).double().mean(), low=1, high=4096, scale="log",
         why="Counted over a thousand rows, the first score included.",
     )  # fmt: skip
@@ -44,10 +45,10 @@ def errors_in_bfloat16(errors: list[float]) -> Guess:
     nearer = "tiled is nearer" if of_tiled < of_naive else "naive is nearer"
     return Guess.choice(
         6, "errors in bfloat16",
-        "In bfloat16: which comes nearer to float64?",
+        "With bfloat16 inputs: which comes nearer to float64?",
         choices=["naive is nearer", "tiled is nearer", "much the same"],
         truth="much the same" if 0.7 < of_tiled / of_naive < 1.4 else nearer,
-        why="In float32 it may be another one.",
+        why="Naive attention stores the scores and the weights in 16 bits.",
     )  # fmt: skip
 
 
@@ -66,7 +67,7 @@ def bytes_against_fast_memory() -> Guess:
         "How much does the tiled one move?",
         [16, 32, 64, 128, 256], truth=by_tiles, low=0.1, high=1000, scale="log", unit="MB",
         x_label="fast memory, KiB", y_label="bytes moved", x_scale="log",
-        why="By the formula, which the next cell checks against the count.",
+        why="By the formula. Blocks of queries grow with the fast memory, so K and V cross less often.",
     )  # fmt: skip
 
 
@@ -114,7 +115,28 @@ def programs_with_split_keys() -> Guess:
     parts = 32_768 // 1024
     return Guess.number(
         6, "programs with split keys",
-        "One new query, 8 key heads, a cache of 32,768 keys in parts of 1,024: how many programs can run side by side?",
+        "One new query in each of 32 heads, 8 key heads, a cache of 32,768 keys in parts of 1,024: how many programs "
+        "can run side by side?",
         truth=key_heads * parts, low=1, high=10_000, scale="log",
-        why="One for each key head and part, where there were 8 before.",
+        why="One for each key head and part. Without a split, 32 query heads make 32.",
+    )  # fmt: skip
+
+
+def time_without_skipping(times: float) -> Guess:
+    return Guess.number(
+        6, "time without skipping",
+        "An H100, a causal kernel, d_head 128, 8,192 tokens. Blocks above the diagonal are computed and masked instead "
+        "of skipped: how many times as long does it take?",
+        truth=times, low=0.5, high=8, scale="log", unit="times",
+        why="The record says so. Twice the tiles do not take quite twice the time.",
+    )  # fmt: skip
+
+
+def memory_of_a_layer_in_tiles() -> Guess:
+    *_, bytes_in_tiles = long_text.lines()["tiled"][1]
+    return Guess.number(
+        6, "memory of a layer in tiles",
+        "How many MB do the tensors of this layer take at one time, at most, when its attention runs in tiles?",
+        truth=bytes_in_tiles / 1e6, low=1, high=1000, scale="log", unit="MB",
+        why="What is left are rows of queries, keys, values and outputs. A tile itself is a few kB.",
     )  # fmt: skip

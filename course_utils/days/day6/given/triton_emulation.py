@@ -150,7 +150,8 @@ def attention_kernel() -> Any:
         rows = i + tl.arange(0, BLOCK_Q)
         if CAUSAL:
             last = rows + n_keys - n_queries  # the last key that each query sees
-            # Every query sees all keys before `unmasked`, and none from `stop` on.
+            # There are at least as many keys as queries: every query sees all
+            # keys before `unmasked`, and none from `stop` on.
             unmasked = (i + n_keys - n_queries + 1) // BLOCK_K * BLOCK_K
             stop = tl.minimum(i + n_keys - n_queries + BLOCK_Q, n_keys)
         else:
