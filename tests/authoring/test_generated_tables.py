@@ -52,7 +52,7 @@ WRONG = {
     ),
     "all minutes": (
         "sources/exercises/day5_kv_cache.md",
-        r"six core, about an hour and a half",
+        r"six core, about 100 minutes",
         "six core, about two hours",
     ),
 }
