@@ -762,7 +762,7 @@ def with_causal_forward(
 ) -> tuple[np.ndarray, ...]:
     """Return (q, k, v, o, lse, do) of a block of queries that are the tokens from `first` on of a causal text."""
     scores = q @ k.T / math.sqrt(q.shape[1])
-    scores = np.where(np.tri(*scores.shape, k=first) > 0, scores, -INFINITY)
+    scores = np.where(np.tri(len(q), len(k), k=first) > 0, scores, -INFINITY)
     m = scores.max(axis=1)
     lse = m + np.log(np.exp(scores - m[:, None]).sum(axis=1))
     return q, k, v, np.exp(scores - lse[:, None]) @ v, lse, do
