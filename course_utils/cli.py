@@ -319,6 +319,10 @@ def site(
     out: Annotated[Path, typer.Option(help="Folder for the pages; a site that lies there is replaced.")] = Path(
         "build/site"
     ),
+    python: Annotated[
+        bool, typer.Option("--python", help="Put Python beside the pages: exercises are answered and checked on them.")
+    ] = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Then serve the pages on this machine until Ctrl+C.")] = False,
     root: Root = Path(),
 ) -> None:
     """Make the course's web pages from the built notebooks, without executing anything."""
@@ -330,8 +334,14 @@ def site(
     from course_utils.site.build import build_site
 
     with Console(stderr=True).status("starting") as status:
-        made = build_site(root, out, status.update)
+        made = build_site(root, out, status.update, python)
     print(f"{made.pages} pages with {made.widgets} widgets in {made.out}; open {made.out / 'index.html'}")
+    if serve:
+        from course_utils.site.serve import serving
+
+        with serving(made.out) as server:
+            print(f"they are at http://localhost:{server.server_port}/ until you press Ctrl+C")
+            server.serve_forever()
 
 
 @app.command(rich_help_panel=CONTRIBUTE, epilog=_examples("course build 3", "course build 3 --force"))

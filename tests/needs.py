@@ -63,10 +63,16 @@ def _mark(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(reason), reason=reason)
 
 
+def _pyodide() -> str:
+    there = Path(__file__).parents[1].joinpath("node_modules", "pyodide").exists()
+    return "" if there else "Pyodide is not here: make test-all brings it from npm"
+
+
 NO_CHROMIUM = _chromium()
 BUBBLEWRAP = _mark(_bubblewrap())
 LANDLOCK = _mark(_landlock())
 CHROMIUM = _mark(NO_CHROMIUM)
 NODE = _mark(_node())
+PYODIDE = _mark(_pyodide())
 EITHER = _mark(_bubblewrap() and _landlock())  # of the two, to shut files away
 LINUX = _mark("" if sys.platform == "linux" else "this is there for Linux only")

@@ -114,6 +114,19 @@ def loss(real: Real, tokens: Tensor, off: Iterable[Head] = (), **options: Any) -
     return _losses(real.model, tokens, head_masks=_on(real, off), **options).mean().item()
 
 
+def loss_by_copy(real: Real, tokens: Tensor, period: int = PERIOD, off: Iterable[Head] = ()) -> list[float]:
+    """Return the mean loss of each copy of `period` tokens; heads in `off` are switched off.
+
+    tokens are `copies` of `period` tokens. The first token of a copy belongs to it, although nothing tells the model
+    that a copy begins; the first of the text has no loss.
+    """
+    if tokens.shape[1] % whole("period", period):
+        raise ValueError(f"tokens is {tuple(tokens.shape)}: that is no whole number of pieces of {period} tokens")
+    losses = _losses(real.model, tokens, head_masks=_on(real, off))  # (T - 1,)
+    first, *later = torch.cat([losses[:1], losses]).split(period)
+    return [each.mean().item() for each in (first[1:], *later)]
+
+
 # --- where heads look -----------------------------------------------------------------------------------------------
 
 
@@ -308,6 +321,36 @@ def in_float8(x: Tensor) -> Tensor:
 CACHES: dict[str, Callable[..., Cache]] = {"float32": ContiguousCache, "int8": QuantisedCache, "fp8": Float8Cache}
 
 
+def rounded_cache(bits: int, one_scale: bool = False, keys: bool = True, values: bool = True) -> type[ContiguousCache]:
+    """A contiguous cache of keys and values rounded to so many bits, in the cache's own dtype: it saves no bytes.
+
+    A scale is a largest |x| / (2^(bits − 1) − 1): that of each token and head, or, with one_scale, of all that one call
+    stores in the layer. keys and values say which of the two are rounded at all.
+    """
+    most = 2 ** (bits - 1) - 1
+
+    def round_off(x: Tensor) -> Tensor:
+        scales = x.abs().amax((-3, -2, -1) if one_scale else -1, keepdim=True) / most
+        return (x / scales.masked_fill(scales == 0, 1)).round() * scales
+
+    class RoundedCache(ContiguousCache):
+        def update(
+            self, k: Tensor, v: Tensor, lengths: Sequence[int] | Tensor | None = None
+        ) -> tuple[Tensor, Tensor, Tensor]:
+            return super().update(round_off(k) if keys else k, round_off(v) if values else v, lengths)
+
+    return RoundedCache
+
+
+# name, bits, whether one scale serves the layer, whether keys are rounded, and whether values are
+FEWER_BITS = (
+    *((f"{bits} bits", bits, False, True, True) for bits in (8, 6, 5, 4, 3)),
+    *((f"{bits} bits, one scale", bits, True, True, True) for bits in (8, 4)),
+    ("4 bits, keys alone", 4, False, True, False),
+    ("4 bits, values alone", 4, False, False, True),
+)
+
+
 def cache_losses(real: Real, tokens: Tensor, kind: Callable[..., Cache]) -> Tensor:
     """The loss at each of tokens (1, T) but the first, read in one pass through new caches of this kind: (T - 1,).
 
@@ -316,6 +359,25 @@ def cache_losses(real: Real, tokens: Tensor, kind: Callable[..., Cache]) -> Tens
     error of the differences. Source: Dettmers et al. 2022 (LLM.int8()), section 3.1, for one scale a vector.
     """
     return _losses(real.model, tokens, caches=new_caches(real.model, kind, 1, capacity=tokens.shape[1]))
+
+
+def spikes(real: Real, tokens: Tensor) -> dict[str, float]:
+    """How far the largest number of a key, and of a value, stands out: its size over the root mean square of all.
+
+    Means over the layers, heads and tokens (1, T), as the caches get them: keys are turned by their positions already.
+    """
+    seen: dict[str, list[Tensor]] = {"keys": [], "values": []}
+
+    class Watched(ContiguousCache):
+        def update(
+            self, k: Tensor, v: Tensor, lengths: Sequence[int] | Tensor | None = None
+        ) -> tuple[Tensor, Tensor, Tensor]:
+            for name, x in (("keys", k), ("values", v)):
+                seen[name].append(x.abs().amax(-1) / x.square().mean(-1).sqrt())  # (1, h_kv, T)
+            return super().update(k, v, lengths)
+
+    cache_losses(real, tokens, Watched)
+    return {name: torch.stack(each).mean().item() for name, each in seen.items()}
 
 
 # --- drafts ---------------------------------------------------------------------------------------------------------

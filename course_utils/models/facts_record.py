@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from course_utils.attention.cache import ContiguousCache
 from course_utils.costs import records
 from course_utils.costs.measure import environment
 from course_utils.models import facts, fetch
@@ -59,6 +60,7 @@ def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:
         _ahead(real, opening(256), range(1 if quick else len(real.model.blocks))),
         _windows(real, opening(768)),
         _caches(real, opening(512)),
+        _bits(real, opening(512)),
         {"fact": "drafts", "prompts": [_drafts(real, name, 8 if quick else 60) for name in facts.PROMPTS]},
     ]
 
@@ -74,7 +76,8 @@ def _scores(real: Real, text: Tensor) -> list[dict[str, Any]]:
 def _induction(real: Real, text: Tensor, draws: int) -> dict[str, Any]:
     """Scores, and the losses on the copies and on a text without the best heads and without others.
 
-    The losses are over all tokens but the first: those of the first copy, which nobody can tell, are part of it.
+    The losses are over all tokens but the first, so the first copy, which nobody can predict, is part of them; by_copy
+    has each copy by itself.
     """
     tokens = facts.copies(between=facts.BETWEEN)
     scores = facts.induction_scores(real, tokens)
@@ -82,9 +85,11 @@ def _induction(real: Real, text: Tensor, draws: int) -> dict[str, Any]:
     others = [facts.random_heads(real, len(off), seed, without=off) for seed in range(draws)]
     row = {"fact": "induction", "period": facts.PERIOD, "copies": facts.COPIES, "best": off}
     row |= {"loss": facts.loss(real, tokens), "without_best": facts.loss(real, tokens, off)}
+    row |= {"by_copy": facts.loss_by_copy(real, tokens), "by_copy_without_best": facts.loss_by_copy(real, tokens, off=off)}
     row |= {"text_loss": facts.loss(real, text), "text_without_best": facts.loss(real, text, off)}
     row["without_random"] = [
         {"heads": heads, "loss": facts.loss(real, tokens, heads), "text_loss": facts.loss(real, text, heads)}
+        | {"by_copy": facts.loss_by_copy(real, tokens, off=heads)}
         for heads in others
     ]
     return row | {"scores": _plain(scores)}
@@ -158,6 +163,18 @@ def _caches(real: Real, text: Tensor) -> dict[str, Any]:
         row = {"cache": name, "loss": cache_losses.mean().item(), "difference": more.mean().item()}
         caches.append(row | {"standard_error": more.std().item() / len(more) ** 0.5})
     return {"fact": "caches", "tokens": text.shape[1], "caches": caches}
+
+
+def _bits(real: Real, text: Tensor) -> dict[str, Any]:
+    """How much the loss is above that of an exact cache when keys and values are rounded to fewer and fewer bits."""
+    exact = facts.cache_losses(real, text, ContiguousCache)
+    caches = []
+    for name, bits, *how in facts.FEWER_BITS:
+        more = facts.cache_losses(real, text, facts.rounded_cache(bits, *how)) - exact  # (T - 1,)
+        row = {"cache": name, "bits": bits, "difference": more.mean().item()}
+        caches.append(row | {"standard_error": more.std().item() / len(more) ** 0.5})
+    row = {"fact": "bits", "tokens": text.shape[1], "loss": exact.mean().item(), "caches": caches}
+    return row | {"spikes": facts.spikes(real, text)}
 
 
 def _drafts(real: Real, name: str, n: int) -> dict[str, Any]:

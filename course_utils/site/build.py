@@ -31,10 +31,11 @@ from course_utils.course import (
 )
 from course_utils.errors import CourseError
 from course_utils.files import Marker, write_all
-from course_utils.site import flash_cards
+from course_utils.site import exercise_pages, flash_cards
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, glossary_page, hinted, lessons_of, linked
 from course_utils.site.page_wording import page_texts
 from course_utils.site.pages import Links, Page, link_text, notebook_page
+from course_utils.site.python_files import python_files
 from course_utils.site.start_pages import contents, day_pictures, filled
 from course_utils.site.widget_gallery import plays_page, small_pictures
 from course_utils.site.widgets import classic_script, scripts
@@ -42,6 +43,7 @@ from course_utils.site.widgets import classic_script, scripts
 ASSETS = Path(__file__).parent / "assets"
 MARKER = Marker(".course-site.json", "site build")
 SERVED = (".css", ".svg", ".woff2")
+SERVICE_WORKER = Path(__file__).parent / "answers" / "service_worker.js"
 TITLE = "Attention, from pencil to kernel"
 WRITTEN = "sources/site"  # pages that are no notebooks: index.md and the files beside it
 DOCUMENTS = ("docs/install.md", "docs/using.md", "docs/teaching.md", "docs/github.md", "docs/peers.md", "CHANGELOG.md")
@@ -78,36 +80,47 @@ class Site:
     widgets: int
 
 
-def build_site(root: Path, out: Path, progress: Progress = lambda _: None) -> Site:
+def build_site(root: Path, out: Path, progress: Progress = lambda _: None, python: bool = False) -> Site:
     """Write the site of the course in `root` into the folder `out`, which it replaces.
 
     Args:
         progress: called with a few words on each stage as it begins.
+        python: put Python beside the pages, so that exercises are answered and checked on them.
 
     Raises:
-        CourseError: the course has no notebooks, `out` holds files that no site build wrote, or Sphinx finds a fault.
+        CourseError: the course has no notebooks, `out` holds files that no site build wrote, Sphinx finds a fault, a
+            source of Python is missing, or `root` is a class's edition, for which the pages would hold the answers.
     """
     root = Path(root).resolve()
     out = Path(out).resolve()
+    if python and root != ROOT:
+        raise CourseError("with --python the pages hold the course's answers; leave it out for the edition of a class")
     MARKER.verify(out)
     with tempfile.TemporaryDirectory(prefix="course-site-") as folder:
         source = Path(folder) / "source"
         made = Path(folder) / "html"
         progress("reading the notebooks")
-        pages = write_source(root, source)
+        folder_of_python, files = python_files() if python else ("", {})
+        pages = write_source(root, source, folder_of_python)
+        write_all({source / "_static" / name: content for name, content in files.items()})
         progress("Sphinx makes the pages")
         _sphinx(source, made, Path(folder) / "doctrees")
         _trim(made)
         lost = (ASSETS / LOST).read_text(encoding="utf-8").replace("TITLE", TITLE).replace("VERSION", version())
         write_all({made / LOST: lost})
+        if python:
+            worker = SERVICE_WORKER.read_text(encoding="utf-8").replace("BUILD", folder_of_python)
+            write_all({made / SERVICE_WORKER.name: worker})
         MARKER.write(made)
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(made, out)
     return Site(out, len(list(out.rglob("*.html"))), sum(len(page.states) for page in pages))
 
 
-def write_source(root: Path, source: Path) -> list[Page]:
+def write_source(root: Path, source: Path, python: str = "") -> list[Page]:
     """Write the files that Sphinx reads into the folder `source`, and return the pages that were notebooks.
+
+    `python` is the folder of the Python that runs on the pages, "" if there is none.
 
     Raises:
         CourseError: the course has no notebooks.
@@ -120,13 +133,13 @@ def write_source(root: Path, source: Path) -> list[Page]:
     own = {f"{WRITTEN}/{name}.md": name for name in texts if (ROOT / WRITTEN / f"{name}.md").exists()}
     links = Links(frozenset({*files, *texts, PLAYS}), repository() if is_published() else "", own)
     terms = entries(SOURCE.read_text(encoding="utf-8"), lessons_of())
-    pages = [_page(name, path, terms, links) for name, path in files.items()]
+    pages = [_page(name, path, terms, links, python) for name, path in files.items()]
     written: dict[Path, str | bytes] = {source / f"{page.name}.ipynb": dump(page.notebook) for page in pages}
     for name, text in texts.items():
         if name == SOURCE.stem:
             text = glossary_page(text, terms, lambda place: _first_use(place, files))
         origin = f"{WRITTEN}/{name}" if f"{WRITTEN}/{name}.md" in own else name
-        text = filled(links.resolved(name, origin, text), pages)
+        text = filled(links.resolved(name, origin, text), pages, python)
         sidebar = contents([*files, *texts, PLAYS]) if name == "index" else ""
         written[source / f"{name}.md"] = text + sidebar
     # the gallery, and all that the pages fetch
@@ -134,6 +147,10 @@ def write_source(root: Path, source: Path) -> list[Page]:
     written[source / f"{PLAYS}.md"] = plays_page([play for page in pages for play in page.plays], small)
     static = source / "_static"
     written |= {static / name: content for name, content in _static_files(pages, terms, small).items()}
+    if python:
+        written |= {static / name: text for name, text in exercise_pages.data_scripts(root).items()}
+        written[static / exercise_pages.SCRIPT.name] = classic_script(exercise_pages.SCRIPT)
+        written[static / exercise_pages.EDITOR.name] = exercise_pages.EDITOR.read_bytes()
     write_all(written)
     if CARDS in texts:
         make_cards(static / CARDS, root)
@@ -161,7 +178,7 @@ def _static_files(pages: Sequence[Page], terms: Sequence[Entry], small: Mapping[
     return files
 
 
-def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
+def _page(name: str, path: Path, terms: Sequence[Entry], links: Links, python: str) -> Page:
     """Return the page of a notebook; a lesson gets its wording for the site, and links from terms to the glossary."""
     notebook, trouble = read_notebook(path)
     if notebook is None:
@@ -175,7 +192,7 @@ def _page(name: str, path: Path, terms: Sequence[Entry], links: Links) -> Page:
             texts = [hinted(text, terms, TERM) for text in linked(texts, terms, TERM, day)]
         for cell, text in zip(cells, texts, strict=True):
             cell.source = text
-    return notebook_page(name, notebook, read_states(path), links, marked, day)
+    return notebook_page(name, notebook, read_states(path), links, marked, day, python)
 
 
 def _first_use(place: Place, names: Container[str]) -> str:

@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from course_utils.answer_key.strip_answers import is_setup
 from course_utils.authoring.widget_states import States
 from course_utils.course import EXERCISES, is_published
+from course_utils.site.exercise_pages import TOTAL, place_editors
 from course_utils.site.widgets import placed
 
 _HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
@@ -97,6 +98,7 @@ def notebook_page(
     links: Links,
     marked: Container[int] = (),
     day: int | None = None,
+    python: str = "",
 ) -> Page:
     """Return the page of a notebook.
 
@@ -105,6 +107,7 @@ def notebook_page(
         links: the targets of its links.
         marked: the indices of markdown cells that other pages link to; cell 7 gets the id `cell-7`.
         day: the number of its day.
+        python: the folder of the Python that runs on the page; "" if there is none.
     """
     page = Page(name, copy.deepcopy(notebook), day)
     short = f"day{page.day}" if page.day else posixpath.basename(name)
@@ -131,6 +134,9 @@ def notebook_page(
     page.notebook.cells = [cell for cell in page.notebook.cells if not is_setup(cell)]
     if page.day:
         here = _HERE.format(up=to_top(name), rocket=_ROCKET if is_published() else "")
+        if python and name.startswith(f"{EXERCISES}/"):
+            place_editors(page.day, page.notebook, python)
+            here = TOTAL
         page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(here))
     return page
 

@@ -20,25 +20,27 @@ from course_utils.course import (
 )
 from course_utils.errors import CourseError
 from course_utils.site import flash_cards
+from course_utils.site.exercise_pages import answer_html
 from course_utils.site.pages import Page, Play
 from course_utils.site.picture_cards import DAY, card, grid, reduced, small_picture
 from course_utils.site.widget_gallery import lively
 
-_MARK = re.compile(r"<!-- (\w+)(?: (\w+))? -->")
-_PUBLISHED = re.compile(r"<!-- published -->\n(.*?)<!-- end -->\n\n", re.DOTALL)
+_MARK = re.compile(r"<!-- (\w+)(?: ([\w/]+))? -->")
+_ONLY_IF = re.compile(r"<!-- (published|python) -->\n(.*?)<!-- end -->\n\n", re.DOTALL)
 _CAPTIONS = ("Days", "Look up", "About")
 _LOOK_UP = ("notebooks/course_map", "glossary", "plays", *(f"notebooks/{name}" for name in TO_LOOK_UP), "cards")
 _ORDER = (*_LOOK_UP, "start")
 _EVERYWHERE = frozenset({"Guess", "Guesses", "Practice", "Quiz"})  # widgets that say nothing of their day
 
 
-def filled(text: str, pages: Sequence[Page]) -> str:
+def filled(text: str, pages: Sequence[Page], python: str = "") -> str:
     """Return a text in which marks are replaced.
 
     `<!-- begin -->` becomes the way to the first lesson, `<!-- days -->` the days as cards, `<!-- clone -->` the
     commands that get the course, `<!-- cards -->` the place where cards are turned, and `<!-- play QueryPlane -->` the
-    first widget of this class below its question. The text between `<!-- published -->` and `<!-- end -->` is left out
-    until the address of the course is set.
+    first widget of this class below its question, and `<!-- answer day1/softmax_row -->` the place to write an answer.
+    The text between `<!-- published -->` and `<!-- end -->` is left out until the address of the course is set, and
+    that between `<!-- python -->` and `<!-- end -->` where no Python runs on the pages.
 
     Raises:
         CourseError: a mark is unknown, or no page has the widget.
@@ -57,9 +59,12 @@ def filled(text: str, pages: Sequence[Page]) -> str:
             return flash_cards.cards_html(page.day for page in pages)
         if match[1] == "play":
             return _play(match[2], pages)
+        if match[1] == "answer":
+            return answer_html(match[2], ROOT, python)
         raise CourseError(f"a page of the site has the mark {match[0]}, which means nothing")
 
-    return _MARK.sub(fill, _PUBLISHED.sub(r"\1\n" if is_published() else "", text))
+    there = {"published": is_published(), "python": bool(python)}
+    return _MARK.sub(fill, _ONLY_IF.sub(lambda match: f"{match[2]}\n" if there[match[1]] else "", text))
 
 
 def contents(names: Iterable[str]) -> str:

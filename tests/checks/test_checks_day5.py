@@ -36,6 +36,7 @@ from course_utils.days.day5.given.ladders import (
     whole_tokens,
 )
 from course_utils.days.day5.given.ladders import over_latents as latents_measured
+from course_utils.days.day5.given.ladders import rotate as turned
 from course_utils.days.shared.given.call_spy import watch
 
 HIDDEN = pytest.mark.parametrize("hidden", [False, True], ids=["visible", "hidden"])
@@ -164,7 +165,7 @@ def test_the_intensity_is_that_of_the_roofline_without_the_query_and_the_output(
         h, n_kv_heads, d_head, T, width = (*rung.args, 2)[:5]
         task = roofline.attention_core(1, h, 1, T, d_head=d_head, n_kv_heads=n_kv_heads, bytes_per_value=width)
         query_and_output = 2 * h * d_head * width
-        assert right["FLOPs a byte"] == pytest.approx(task.flops / (task.bytes - query_and_output), rel=1e-7)
+        assert right["FLOPs per byte"] == pytest.approx(task.flops / (task.bytes - query_and_output), rel=1e-7)
 
 
 def test_in_a_long_context_the_query_and_the_output_do_not_count():
@@ -286,10 +287,9 @@ def test_the_tiny_model_says_what_it_wants(tokens, positions, message):
 
 
 def test_the_rotation_in_the_notebook_is_that_of_the_library():
-    (theirs,) = given_code("rotate")
     x, positions = torch.linspace(-2, 2, 48, dtype=torch.float64).reshape(1, 2, 4, 6), torch.tensor([0, 3, 4, 1000])
-    torch.testing.assert_close(theirs(x, positions), rotate(x, positions))
-    assert theirs(x.float(), positions).dtype == torch.float32
+    torch.testing.assert_close(turned(x, positions), rotate(x, positions))
+    assert turned(x.float(), positions).dtype == torch.float32
 
 
 def test_passes_are_counted_for_each_place_and_a_copy_of_the_model_counts_too():

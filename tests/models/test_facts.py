@@ -107,6 +107,15 @@ def test_scores_are_means_of_the_weights_that_they_name(tiny, tokens):
     assert [first[head] for head in best] == sorted(first.flatten(), reverse=True)[:3]
 
 
+def test_the_loss_by_copy_is_the_mean_of_the_losses_of_each_copy(tiny):
+    random = facts.copies(5, 3, between=(5, 200))
+    losses = facts._losses(tiny.model, random)
+    expected = [losses[:4].mean(), losses[4:9].mean(), losses[9:].mean()]
+    close(torch.tensor(facts.loss_by_copy(tiny, random, 5)), torch.stack(expected))
+    with pytest.raises(ValueError, match="no whole number of pieces of 4 tokens"):
+        facts.loss_by_copy(tiny, random, 4)
+
+
 def test_an_induction_score_asks_for_the_token_after_the_last_occurrence(tiny):
     random = facts.copies(7, 3, between=(5, 200))
     assert random.shape == (1, 21) and random[0, :7].tolist() == random[0, 7:14].tolist() == random[0, 14:].tolist()
@@ -220,6 +229,18 @@ def test_losses_through_caches_are_those_of_keys_and_values_as_stored(tiny, toke
         assert facts.cache_losses(tiny, tokens, kind).numpy() == pytest.approx(expected, abs=near)
 
 
+def test_a_rounded_cache_of_eight_bits_is_the_int8_cache_and_one_scale_serves_the_whole_layer(tiny, tokens):
+    exact = facts.cache_losses(tiny, tokens, ContiguousCache).numpy()
+    ours, theirs = (facts.cache_losses(tiny, tokens, kind) for kind in (facts.rounded_cache(8), QuantisedCache))
+    close(ours, theirs.numpy())
+    k = torch.tensor([[[[1.0, -0.5]], [[127.0, 0.4]]]])  # (B, h, t, d_head)
+    rounded = facts.rounded_cache(8, one_scale=True, values=False)(1, 2, 2, capacity=1).update(k, k)
+    assert rounded[0].tolist() == [[[[1.0, 0.0]], [[127.0, 0.0]]]] and torch.equal(rounded[1], k)
+    coarse = facts.cache_losses(tiny, tokens, facts.rounded_cache(3)).numpy()
+    assert {*facts.spikes(tiny, tokens)} == {"keys", "values"} and min(facts.spikes(tiny, tokens).values()) > 1
+    assert np.abs(coarse - exact).mean() > 4 * np.abs(ours.numpy() - exact).mean()
+
+
 # --- drafts ---------------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +323,14 @@ def test_eight_induction_heads_are_what_copies_and_eight_others_are_not():
     random = [one["loss"] for one in fact["without_random"]]
     assert len(random) == 5 and all(len(one["heads"]) == 8 for one in fact["without_random"])
     assert round(fact["loss"], 2) == 5.92 and round(fact["without_best"], 2) == 12.58 and max(random) < 8
+    for losses, mean in (
+        (fact["by_copy"], fact["loss"]),
+        (fact["by_copy_without_best"], fact["without_best"]),
+        *((one["by_copy"], one["loss"]) for one in fact["without_random"]),
+    ):
+        assert np.average(losses, weights=[63, 64, 64]) == pytest.approx(mean, abs=1e-3)
+    assert [round(each, 2) for each in fact["by_copy"]] == [13.8, 2.96, 1.14]
+    assert [round(each, 2) for each in fact["by_copy_without_best"]] == [13.79, 12.36, 11.6]
     text = [one["text_loss"] - fact["text_loss"] for one in fact["without_random"]]
     assert fact["text_without_best"] - fact["text_loss"] < min(
         1, 3 * max(text)
@@ -349,6 +378,18 @@ def test_losses_without_the_scale_the_rotation_the_past_and_the_bits():
     for one in caches.values():
         assert abs(one["difference"]) <= 3 * one["standard_error"] < 0.02
         assert one["loss"] - caches["float32"]["loss"] == pytest.approx(one["difference"], abs=1e-4)
+
+
+def test_fewer_bits_cost_more_and_keys_need_theirs_more_than_values_do():
+    fact = facts_record.fact("bits")
+    caches = {one["cache"]: one["difference"] for one in fact["caches"]}
+    assert tuple(caches) == tuple(name for name, *_ in facts.FEWER_BITS) and fact["loss"] == pytest.approx(3.58553)
+    by_bits = [caches[f"{bits} bits"] for bits in (8, 6, 5, 4, 3)]
+    assert by_bits == sorted(by_bits) and by_bits[-1] > 1
+    assert caches["8 bits"] == pytest.approx(facts_record.fact("caches")["caches"][1]["difference"], abs=1e-6)
+    assert caches["4 bits, values alone"] < 0.01 < 0.2 < caches["4 bits, keys alone"]
+    assert caches["4 bits, one scale"] > 2 * caches["4 bits"]
+    assert 1 < fact["spikes"]["values"] < fact["spikes"]["keys"] < 8  # of 64 numbers one can be 8 times the root
 
 
 def test_the_model_is_best_with_the_scale_that_it_was_trained_with():

@@ -191,7 +191,7 @@ def test_what_a_day_may_lack_is_not_missed():
 def test_the_copy_agrees_with_itself_and_counts_the_exercise_and_the_day(course):
     assert "agree" in run(course, "-m", "course_utils", "check")
     source = (course / "sources/exercises/day1_attention_by_hand.md").read_text(encoding="utf-8")
-    head = "Thirteen exercises, 33 points: eleven core, about 110 minutes, and two further, about 20 minutes."
+    head = "Thirteen exercises, 33 points: ten core, about 100 minutes, and three further, about 50 minutes."
     assert head in source
     course_map = (course / "sources/lessons/course_map.md").read_text(encoding="utf-8")
     assert "[thirteen]" in course_map and f"| {STUB} | [Twice a number](day{STUB}_stub.ipynb) | [one]" in course_map

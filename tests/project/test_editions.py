@@ -38,7 +38,7 @@ IN_0_3_0 = {
     "days.day3": "figures guesses",
     "days.day3.patients": "SayTheTokenBefore look patients vital_signs",
     "days.day4": "figures guesses",
-    "days.day5": "TinyModel figures guesses",
+    "days.day5": "TinyModel figures guesses rotate",
     "days.day6": "figures guesses launch launch_rows load_triton",
     "days.day7": "figures guesses",
     "models": "characters encoder facts_record induction real scale_experiment",
@@ -60,7 +60,7 @@ IN_0_3_0 = {
 }
 IN_EXERCISES = {
     "checks": "checks_for",
-    "days.day5": "TinyModel",
+    "days.day5": "TinyModel rotate",
     "days.day6": "launch launch_rows load_triton",
 }
 TEXTS = ("*.cff", "*.html", "*.ipynb", "*.js", "*.json", "*.md", "*.py", "*.toml", "*.yml")

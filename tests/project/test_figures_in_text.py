@@ -19,10 +19,6 @@ CALCULATED = {  # what the text calculates itself, calculated again
     "2.028": math.exp(0.707),
     "3.028": 1 + math.exp(0.707),
     "5.056": 1 + 2 * math.exp(0.707),
-    "1.75": 4 * (1 - (3 / 4) ** 2),
-    "102,400": 2 * 100 * 4 * 16 * 8,
-    "6,400": 2 * 4 * 100 * 8,
-    "12,800": 2 * 4 * 100 * 16,
     "989": MACHINES["NVIDIA H100 SXM"].flops_per_second / 1e12,
 }
 SOURCES = {  # what others measured or set, by day
@@ -34,7 +30,6 @@ SOURCES = {  # what others measured or set, by day
         "10,000": "the base of RoPE in Su et al. 2021, section 3.2.2",
         "100,000": "the base of RoPE in SmolLM2: rope_theta of its config.json",
     },
-    5: {"38": "per cent of the memory: Kwon et al. 2023, section 1"},
     7: {
         "89.9": "per cent: pull request 1888 of iterate, July 2026",
         "157": "tokens per second: tiny-llm, week 3, day 2, August 2026",

@@ -242,8 +242,8 @@ def test_no_file_names_a_machine_or_a_registry():
 
 
 def test_lines_of_javascript_have_at_most_120_columns():
-    """Biome breaks code, and leaves texts and comments as long as they are."""
-    for path in files("*.js", "*.mjs"):
+    """Biome breaks code, and leaves texts and comments as long as they are. One file is made by a tool."""
+    for path in (path for path in files("*.js", "*.mjs") if path.name != "codemirror.js"):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             assert len(line) <= 120, f"{path.relative_to(ROOT)}, line {number}"
 

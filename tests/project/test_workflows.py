@@ -88,7 +88,9 @@ def test_targets_and_files_that_a_workflow_names_exist(name):
 def test_the_site_is_published_from_main_after_it_was_built_and_is_what_make_site_wrote():
     build, publish = (WORKFLOWS["site"]["jobs"][job] for job in ("build", "publish"))
     (upload,) = [step for step in build["steps"] if "upload-pages-artifact" in step.get("uses", "")]
-    assert run_of(build["steps"], "Build the site") == "make site" and upload["with"]["path"] == "build/site"
+    assert (
+        run_of(build["steps"], "Build the site") == "make site ARGS=--python" and upload["with"]["path"] == "build/site"
+    )
     assert subprocess.run(["git", "check-ignore", "-q", "build/site"], cwd=ROOT).returncode in (0, 128)
     assert publish["needs"] == "build" and "github.ref == 'refs/heads/main'" in publish["if"]
     assert publish["environment"]["name"] == "github-pages"

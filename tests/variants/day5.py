@@ -491,6 +491,77 @@ def absorbed_in_place(q, c, W_UK, W_UV):
     return ((weights @ c)[:, None] @ W_UV)[:, 0]
 
 
+# quantise -----------------------------------------------------------------------------------------------------------
+
+
+def scaled_by_columns(integers, scales):
+    return np.multiply(integers, np.expand_dims(scales, -1), dtype=np.float32)
+
+
+def quantised_with_keepdims(x):
+    scales = np.abs(x).max(axis=-1, keepdims=True) / np.float32(127)
+    integers = np.rint(np.divide(x, scales, out=np.zeros_like(x), where=scales > 0)).astype(np.int8)
+    return integers, scales[..., 0]
+
+
+def quantised_vector_by_vector(x):
+    integers, scales = np.zeros(x.shape, dtype=np.int8), np.zeros(x.shape[:-1], dtype=np.float32)
+    for place in np.ndindex(*x.shape[:-1]):
+        largest = max(abs(float(number)) for number in x[place])
+        if largest:
+            scales[place] = largest / 127
+            integers[place] = [round(float(number) * 127 / largest) for number in x[place]]
+    return integers, scales
+
+
+def restored_vector_by_vector(integers, scales):
+    numbers = np.empty(integers.shape, dtype=np.float32)
+    for place in np.ndindex(*integers.shape[:-1]):
+        numbers[place] = integers[place].astype(np.float32) * np.float32(np.asarray(scales)[place])
+    return numbers
+
+
+def quantised_by_norm(x):
+    scales = (np.linalg.norm(x, ord=np.inf, axis=-1) if x.ndim == 1 else np.maximum(x.max(-1), -x.min(-1))) / 127
+    scales = np.asarray(scales, dtype=np.float32)
+    return np.floor(x / (scales + (scales == 0))[..., None] + 0.5).astype(np.int8), scales
+
+
+right(5, "quantise")({"quantise": quantised_with_keepdims, "dequantise": scaled_by_columns})
+right(5, "quantise")({"quantise": quantised_vector_by_vector, "dequantise": restored_vector_by_vector})
+right(5, "quantise")({"quantise": quantised_by_norm, "dequantise": scaled_by_columns})
+
+
+def quantised_with_a_little_added(x):
+    scales = np.abs(x).max(-1) / np.float32(127) + np.float32(1e-5)
+    return np.round(x / scales[..., None]).astype(np.int8), scales
+
+
+def quantised_for_two_leading_axes(x):
+    scales = np.abs(x).max(axis=2) / np.float32(127)
+    return np.round(x / np.where(scales == 0, 1, scales)[:, :, None]).astype(np.int8), scales
+
+
+def quantised_in_place(x):
+    scales = np.abs(x).max(-1) / np.float32(127)
+    x /= np.where(scales == 0, np.float32(1), scales)[..., None]
+    return np.round(x).astype(np.int8), scales
+
+
+def quantised_with_powers_of_two(x):
+    scales = np.exp2(np.ceil(np.log2(np.maximum(np.abs(x).max(-1), np.float32(1e-30)) / 127))).astype(np.float32)
+    return np.round(x / scales[..., None]).astype(np.int8), scales
+
+
+for almost in (
+    quantised_with_a_little_added,
+    quantised_for_two_leading_axes,
+    quantised_in_place,
+    quantised_with_powers_of_two,
+):
+    wrong(5, "quantise")({"quantise": almost, "dequantise": scaled_by_columns})
+
+
 # ring_cache ---------------------------------------------------------------------------------------------------------
 
 

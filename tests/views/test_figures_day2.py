@@ -39,6 +39,8 @@ SLOPES = np.exp(-GAPS) / (1 + np.exp(-GAPS)) ** 2
 MAPS = {"layer A": np.full((3, 4), 0.25), "divided by √d_k": np.eye(3, 4)}
 BROKEN = {"nothing broken": np.linspace(-10, 10, 101), "1 added": np.linspace(90, 110, 101)}
 DIVIDED = [{"divisor": 2**power, "loss": loss} for power, loss in enumerate((6.5, 4.25, 3.75, 5.5))]
+FORMATS = {"float16": (65504.0, 2.0**-14, 2.0**-10), "bfloat16": (3.39e38, 2.0**-126, 2.0**-7),
+           "float32": (3.4e38, 2.0**-126, 2.0**-23)}  # fmt: skip
 DRAWINGS = {
     "layers": lambda: figures.layers(MAPS),
     "coins": lambda: figures.coins([1, 4, 16]),
@@ -46,6 +48,7 @@ DRAWINGS = {
     "divisors": lambda: figures.loss_by_divisor(DIVIDED, own=4),
     "estimates": lambda: figures.repeated_estimates(ESTIMATES, spread=8, truth=0),
     "spread": lambda: figures.spread_against_width(WIDTHS, RAW, UNIT),
+    "formats": lambda: figures.number_formats(FORMATS, std=16.0),
     "runner-up": lambda: figures.runner_up(GAPS, SLOPES, marked=10),
     "paths": figures.gradient_paths,
     "model": lambda: figures.look_up_model(64, 256, 16, 12),
@@ -69,6 +72,14 @@ def test_layers_have_one_scale_from_no_weight_to_all():
         (image,) = ax.images
         np.testing.assert_allclose(image.get_array(), each)
         assert image.get_clim() == (0, 1)
+
+
+def test_formats_reach_as_far_as_their_logarithms_and_lose_a_one_from_where_numbers_lie_two_apart():
+    left, right = DRAWINGS["formats"]().axes
+    reach = [(patch.get_x(), patch.get_x() + patch.get_width()) for patch in left.patches]
+    assert reach == [pytest.approx((math.log(tiny), math.log(largest))) for largest, tiny, _ in FORMATS.values()]
+    sizes, apart = right.lines[0].get_data()
+    assert dict(zip(sizes, apart, strict=True))[2048] == 2 and max(sizes) == 65536
 
 
 def test_coins_are_counted_exactly_and_the_band_reaches_to_the_root():

@@ -261,7 +261,7 @@ def test_a_figure_is_the_same_bytes_every_time(name):
     [
         ("numbered", "; view alone breaks this"),
         ("sharing", "8 tables of weights; only keys and values become fewer, with 8, 2 and 1 heads"),
-        ("heads", "all of the framed ones stand in layer 1 or later"),
+        ("heads", "all of the framed ones are in layer 1 or later"),
         ("margins", "The shortest: without head (0, 1)."),
         ("training", "in training between steps 20 and 40 and second copy between steps 20 and 40"),
         ("tables", "score, 0.90 in layer 0, head 0; rise, 3.58 in layer 0, head 2"),
@@ -275,4 +275,12 @@ def test_the_caption_of_slopes_counts_leaks_and_blind_spots():
     text = figures.dependence_maps({"causal": np.tri(3), "blind": np.eye(3), "open": np.ones((3, 3))}).get_gid()
     leaks = "causal 0, blind 0, open 3."
     zeros = "causal 0, blind 3, open 0."
-    assert text.startswith(f"Leaks, slopes above the diagonal: {leaks}") and text.endswith(f"zeros there: {zeros}")
+    assert f"Leaks, slopes above the diagonal: {leaks}" in text and text.endswith(f"zeros there: {zeros}")
+
+
+def test_maps_of_slopes_share_one_colour_scale_and_say_so():
+    faint, strong = figures.dependence_maps({"faint": np.eye(2), "strong": 4 * np.eye(2)}).axes
+    colours = [{patch.get_facecolor() for patch in ax.patches} for ax in (faint, strong)]
+    assert not colours[0] & colours[1] - {(0, 0, 0, 0)}
+    fig = figures.dependence_maps({"faint": np.eye(2), "strong": 4 * np.eye(2)})
+    assert "one colour scale: 0 to 4.00" in [text.get_text() for text in fig.texts]

@@ -19,9 +19,16 @@ MACHINE = Machine("a card", flops_per_second=1000e12, bytes_per_second=5e12)  # 
 SERIES = {"decode": {"B = 1": 1.0, "B = 8": 5.2}, "shared heads": {"B = 1": 1.1}, "prefill": {"2048": 1900.0}}
 TRACE = serve([Request(2, 3), Request(3, 5), Request(4, 2)], 12, "exact")
 TABLES, LENGTHS = [[0, 3], [0, 1], [2]], [6, 7, 1]  # block 0 is shared
-
+ROWS = [
+    {"kind": "MHA", "n_kv_heads": 6, "cache_bytes": 600e6, "weight_bytes": 40e6, "seconds": 0.044},
+    {"kind": "MQA", "n_kv_heads": 1, "cache_bytes": 100e6, "weight_bytes": 28e6, "seconds": 0.022},
+]
+RISES = {"8 bits": (0.002, 0.002), "4 bits": (0.25, 0.03), "fp8": (-0.001, 0.004)}
 
 FIGURES = {
+    "second": lambda: figures.first_second(0.22, 0.22, 0.01),
+    "kinds": lambda: figures.bytes_and_times(ROWS),
+    "rises": lambda: figures.rises(RISES),
     "times": lambda: figures.token_times(CURVES),
     "roofline": lambda: figures.roofline(MACHINE, SERIES),
     "occupancy": lambda: figures.occupancy({"exact": TRACE, "again": TRACE}),
@@ -50,6 +57,26 @@ def test_times_are_drawn_as_given_and_the_gain_is_their_ratio():
     np.testing.assert_allclose(right.lines[0].get_ydata(), [4, 40 / 6, 90 / 7])
     np.testing.assert_allclose(right.lines[1].get_ydata(), [2, 6])
     assert list(right.lines[-1].get_ydata()) == list(right.lines[-1].get_xdata()) == PREFIXES
+
+
+def test_words_come_after_the_first_one_at_their_pace():
+    ax = FIGURES["second"]().axes[0]
+    slow, quick = (marks.get_positions() for marks in ax.collections if hasattr(marks, "get_positions"))
+    np.testing.assert_allclose(slow, [0.22, 0.44, 0.66, 0.88])
+    np.testing.assert_allclose(quick, np.arange(0.22, 1, 0.01))
+    assert [text.get_text() for text in ax.texts] == ["4 words", "78 words"]
+
+
+def test_bars_show_the_bytes_of_the_record_and_their_times():
+    left, right = FIGURES["kinds"]().axes
+    assert [round(bar.get_width()) for bar in left.patches] == [600, 100, 40, 28]
+    assert [round(bar.get_width()) for bar in right.patches] == [44, 22]
+
+
+def test_a_rise_is_as_long_as_it_was_measured():
+    (ax,) = FIGURES["rises"]().axes
+    assert [bar.get_width() for bar in ax.patches] == [0.002, 0.25, -0.001]
+    assert [text.get_text() for text in ax.texts] == ["0.002 ± 0.002", "0.250 ± 0.030", "-0.001 ± 0.004"]
 
 
 def test_every_task_stands_on_the_roof_at_its_intensity():
@@ -134,7 +161,7 @@ def test_nothing_is_cut_off(name):
     assert is_whole(FIGURES[name]())
 
 
-@pytest.mark.parametrize("name", ["roofline", "occupancy", "pool"])
+@pytest.mark.parametrize("name", ["roofline", "occupancy", "pool", "second", "kinds", "rises"])
 def test_no_label_lies_on_another(name):
     fig = FIGURES[name]()
     fig.canvas.draw()
@@ -176,6 +203,9 @@ def test_a_figure_says_in_words_what_it_shows(name):
         "roofline": "ridge point at 200",
         "occupancy": "2 panels",
         "zoo": "10 models",
+        "second": "4 everything again and 78 with a cache",
+        "kinds": "MQA reads 100 MB of cache and 28 MB of weights in 22.0 ms",
+        "rises": "4 bits 0.250 ± 0.030",
     }
     assert numbers.get(name, "text 0 of 6 tokens in blocks 0 and 3") in message
 
@@ -189,6 +219,9 @@ def test_a_figure_says_in_words_what_it_shows(name):
             "3 of the 4 marks lie left of the ridge point, where memory sets the pace; the lowest reaches 0.5%",
         ),
         ("occupancy", f"{len(TRACE.steps)} with exact and {len(TRACE.steps)} with again"),
+        ("second", "Each later one takes as long again without a cache, and 10 ms with one."),
+        ("kinds", "a step reads 5.0 times fewer bytes and is 2.0 times faster"),
+        ("rises", "The most: 4 bits."),
         ("zoo", "DeepSeek-V4 Flash keeps the least"),
         ("pool", "Of the 16 slots in blocks that a text holds 6 are empty, all in its last one; sharing saves 4 more."),
     ],

@@ -6,7 +6,15 @@ from dataclasses import replace
 import numpy as np
 
 from course_utils.answers.day1.duel import duel
-from course_utils.answers.shared.attention import ATTENTION_MISTAKES, BUG_MISTAKES, OVER_QUERIES, flawed, share
+from course_utils.answers.shared.attention import (
+    ATTENTION_MISTAKES,
+    BUG_MISTAKES,
+    LOST_AXIS,
+    OVER_QUERIES,
+    flawed,
+    share,
+    without_keepdims,
+)
 from course_utils.attention import arrays, lists
 from course_utils.checks.judge.exercise import Exercise, Mistake
 from course_utils.days.day1.given.ladders import TRACE_K, TRACE_Q, TRACE_V
@@ -191,19 +199,23 @@ def over_columns(exps):
     return exps / exps.sum(axis=-2, keepdims=True)
 
 
-def one_by_one(q, k, v):
-    """Right values, one matrix at a time."""
-    if q.ndim == 2:
-        return arrays.attention(q, k, v)
-    pairs = [one_by_one(*matrices) for matrices in zip(q, k, v, strict=True)]
-    return np.array([output for output, _ in pairs]), np.array([weights for _, weights in pairs])
+def one_by_one(attention):
+    """An attention, one matrix at a time."""
+
+    def each(q, k, v):
+        if q.ndim == 2:
+            return attention(q, k, v)
+        pairs = [each(*matrices) for matrices in zip(q, k, v, strict=True)]
+        return np.array([output for output, _ in pairs]), np.array([weights for _, weights in pairs])
+
+    return each
 
 
 BATCHED_MISTAKES = (
     *BUG_MISTAKES,
     Mistake(
         "a loop over the batch",
-        one_by_one,
+        one_by_one(arrays.attention),
         "The values are right, but a Python loop goes through the matrices, one at a time or in groups. @ and "
         "axis=-1 handle all leading dimensions at once.",
     ),
@@ -222,6 +234,7 @@ FIND_THE_BUG_MISTAKES = (
     Mistake("only the maximum mended",
         flawed(softmax=lambda s: over_columns(np.exp(s - s.max(axis=-1, keepdims=True)))),
         "The largest score is now that of the row, but the sum still runs down the column: the rows do not sum to 1."),
+    Mistake("keepdims left out, one by one", one_by_one(flawed(softmax=without_keepdims)), LOST_AXIS),
 )  # fmt: skip
 
 

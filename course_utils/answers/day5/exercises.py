@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from course_utils.answers.day5.duel import duel
 from course_utils.checks.judge.exercise import Exercise, Mistake
 from course_utils.costs.memory import kv_cache_bytes
@@ -435,7 +437,7 @@ INTENSITY_MISTAKES = (
     Mistake("FLOPs per number", intense(width=lambda w: 1),
         "This is FLOPs per number of the cache. Each number is bytes_per_value bytes."),
     Mistake("rounded down", rounded_down,
-        "The quotient is rounded down. FLOPs a byte need not be a whole number: divide with /, not with //."),
+        "The quotient is rounded down. FLOPs per byte need not be a whole number: divide with /, not with //."),
     Mistake("bytes per FLOP", turned_over, "This is bytes per FLOP, upside down."),
     Mistake("the query read too", intense(values=lambda h, kv, d, T: 2 * kv * d * T + 2 * h * d),
         "The query and the output are counted as well. Count the traffic of the cache only."),
@@ -495,6 +497,120 @@ LATENT_MISTAKES = (
         "What comes back is the blend of latents, (h, d_latent). It still has to go through W_UV."),
     Mistake("heads added up", over_latents(end=lambda blended, W_UV: (blended[:, None] @ W_UV).sum(dim=0)),
         "The outputs of the heads are added up. Each head has a row of its own: (h, d_v)."),
+)  # fmt: skip
+
+
+# Eight bits ---------------------------------------------------------------------------------------------------------
+
+
+def largest_size(x):
+    """The largest |x| of each vector, (…)."""
+    return np.abs(x).max(axis=-1)
+
+
+def quantised(largest=largest_size, most=127, to_whole=np.round, kind=np.int8, told=lambda scales: scales, zero=1.0):
+    """Rounding to eight bits with one part changed.
+
+    largest(x) is the number for each vector that becomes `most`. told changes the scales that are returned. zero stands
+    in for a scale of 0 in the division.
+    """
+
+    def quantise(x):
+        scales = largest(x) / np.float32(most)  # (…)
+        whole = to_whole(x / np.where(scales == 0, np.float32(zero), scales)[..., None])  # (…, d_head)
+        if kind is np.int8:
+            whole = np.nan_to_num(whole).astype(np.int64)  # beyond 127 an int8 starts again at −128, on any processor
+        return whole.astype(kind), told(scales)
+
+    return quantise
+
+
+def in_vectors(scales):
+    """Scales (…) as (…, 1), to go with vectors (…, d_head)."""
+    return np.asarray(scales)[..., None]
+
+
+def dequantised(integers, scales):
+    return integers * in_vectors(scales)
+
+
+def along(axes):
+    """The largest |x| along the axes that axes(x) names, told for every vector, (…)."""
+    return lambda x: np.broadcast_to(np.abs(x).max(axis=axes(x), keepdims=True)[..., 0], x.shape[:-1])
+
+
+def over_tokens(x):
+    """The largest |x| of each number of a vector, over the tokens."""
+    return np.abs(x).max(axis=max(-2, -x.ndim))
+
+
+def half_the_range(x):
+    return (x.max(axis=-1) - x.min(axis=-1)) / np.float32(2)
+
+
+def scales_along_numbers(integers, scales):
+    fits = np.shape(scales)[-1:] in ((), (1,), np.shape(integers)[-1:])
+    return integers * (scales if fits else in_vectors(scales))
+
+
+def eight_bits(name, message, quantise=None, dequantise=dequantised):
+    return Mistake(name, {"quantise": quantise or quantised(), "dequantise": dequantise}, message)
+
+
+QUANTISE_MISTAKES = (
+    eight_bits("one scale for all",
+        "There is one scale for the whole array, so one outlier spoils every vector. Take the maximum along the last "
+        "axis.", quantised(along(lambda x: tuple(range(x.ndim))))),
+    eight_bits("one scale per head",
+        "There is one scale for all tokens of a head. Each token has its own: take the maximum along the last axis "
+        "alone.", quantised(along(lambda x: (-2, -1) if x.ndim > 1 else -1))),
+    eight_bits("maximum over the tokens",
+        "The maximum runs over the tokens, the last axis but one. It runs over the numbers of a vector: axis=-1.",
+        quantised(over_tokens)),
+    eight_bits("the largest number, with its sign",
+        "The scale is made of the largest number, and not of the largest |x|. A number far below 0 then lies beyond "
+        "127: take np.abs(x) first.", quantised(lambda x: np.abs(x.max(axis=-1)))),
+    eight_bits("half the range",
+        "The scale is made of the distance from the smallest to the largest number. Here 0 stays 0, so the scale is "
+        "the largest |x| over 127.", quantised(half_the_range)),
+    eight_bits("divided by 128",
+        "The scale is the largest |x| over 128, so the largest number becomes 128, and an int8 ends at 127. Divide by "
+        "127.", quantised(most=128)),
+    eight_bits("divided by 255",
+        "The scale is the largest |x| over 255. An int8 has a sign, and goes from −127 to 127: divide by 127.",
+        quantised(most=255)),
+    eight_bits("cut off",
+        "What is behind the point is cut off: astype does not round. Round first, np.round(…).",
+        quantised(to_whole=np.trunc)),
+    eight_bits("rounded down",
+        "Numbers are rounded down. Round to the nearest whole number, np.round(…).", quantised(to_whole=np.floor)),
+    eight_bits("not in int8",
+        "The whole numbers are right, but not in int8: they take more than a byte each. .astype(np.int8) makes it one.",
+        quantised(kind=np.float32)),
+    eight_bits("scales in float64",
+        "The scales are right, but in float64, eight bytes each. Keep them in float32.",
+        quantised(told=lambda scales: np.asarray(scales, dtype=np.float64))),
+    eight_bits("scales upside down",
+        "The scales are 127 over the largest |x|, upside down. A scale is the number by which a whole number is "
+        "multiplied.", quantised(told=lambda scales: 1 / np.where(scales == 0, np.float32(1), scales))),
+    eight_bits("scales with an axis too many",
+        "The scales still have an axis of length 1 at the end. Return (…): no keepdims, or [..., 0] at the end.",
+        quantised(told=in_vectors)),
+    eight_bits("zeros divided by zero",
+        "A vector of zeros is divided by its scale, 0. Divide by 1 there, for instance with np.where(scales == 0, 1, "
+        "scales).", quantised(zero=0.0)),
+    eight_bits("nothing multiplied",
+        "dequantise returns the whole numbers as they are. Multiply them by their scales.",
+        dequantise=lambda integers, scales: integers.astype(np.float32)),
+    eight_bits("divided by the scales",
+        "dequantise divides by the scales. A whole number times its scale is the number.",
+        dequantise=lambda integers, scales: integers / in_vectors(scales)),
+    eight_bits("scales along the numbers",
+        "dequantise lays the scales along the last axis, which belongs to the numbers of a vector. scales[..., None] "
+        "gives each vector its own.", dequantise=scales_along_numbers),
+    eight_bits("back in float64",
+        "dequantise is right, but gives float64. Keep float32: int8 times float32 stays in it.",
+        dequantise=lambda integers, scales: integers.astype(np.float64) * in_vectors(scales)),
 )  # fmt: skip
 
 
@@ -1064,15 +1180,16 @@ BUG_MISTAKES = (
 
 
 EXERCISES = {
-    "counts_by_hand": Exercise(2, BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=1e-3),
     "cached_step": Exercise(4, {"cached_step": stepped()}, STEP_MISTAKES),
     "generate_cached": Exercise(4, {"generate_cached": decoded()}, GENERATE_MISTAKES),
+    "find_the_bug": Exercise(3, {"broken_cached_attention": chunk_of()}, BUG_MISTAKES),
     "cache_bytes": Exercise(2, {"kv_cache_bytes": bytes_of}, CACHE_BYTES_MISTAKES, rtol=1e-7),
     "longest_context": Exercise(1, {"longest_context": longest()}, LONGEST_MISTAKES, uses=("cache_bytes",)),
     "decode_intensity": Exercise(3, {"decode_intensity": intense()}, INTENSITY_MISTAKES, uses=("cache_bytes",)),
+    "counts_by_hand": Exercise(2, BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=1e-3),
     "absorbed_step": Exercise(4, {"absorbed_step": over_latents()}, LATENT_MISTAKES),
+    "quantise": Exercise(3, {"quantise": quantised(), "dequantise": dequantised}, QUANTISE_MISTAKES),
     "ring_cache": Exercise(3, {"RingCache": RingCache}, RING_MISTAKES),
     "paged_cache": Exercise(5, {"PagedCache": PagedCache}, PAGED_MISTAKES),
-    "find_the_bug": Exercise(3, {"broken_cached_attention": chunk_of()}, BUG_MISTAKES),
     "tells_right": duel(),
 }

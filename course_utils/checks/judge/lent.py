@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from course_utils.loader import lazy
+
 STEP = 1e-30  # of a derivative by the complex step, which takes no difference and so loses no digits
 
 
@@ -72,9 +74,9 @@ def _functions_of_day_3() -> Mapping[str, Callable]:
 
 
 def _functions_of_day_4() -> Mapping[str, Callable]:
-    from course_utils.attention import multihead
     from course_utils.costs import counts
 
+    multihead = lazy("course_utils.attention.multihead")  # it needs PyTorch, and `layer_flops` does not
     return {
         "split_heads": multihead.split_heads,
         "merge_heads": multihead.merge_heads,

@@ -16,6 +16,7 @@ from course_utils.checks.kernel import evidence
 from course_utils.time_limits import ANSWER_SECONDS, STOP_AGAIN_SECONDS, WALL
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
+seconds_of_work = getattr(time, "thread_time", time.perf_counter)  # a web page has one clock
 TOOL = 2  # its id there, which no other tool uses by custom, and StepCounter does not
 MOST_PRINTED = 2**20  # characters, as in grading; the page stays usable
 Function = TypeVar("Function", bound=Callable)
@@ -51,7 +52,7 @@ class TimeLimit(AbstractContextManager):
         self.streams = (sys.stdout, sys.stderr)
         self.tracing = sys.gettrace()
         sys.stdout, sys.stderr = (_Counted(stream, self) for stream in self.streams)
-        self.began = time.thread_time()
+        self.began = seconds_of_work()
         if self.is_watched:
             _Watch.add(self)
         if self.is_timed:
@@ -89,7 +90,7 @@ class TimeLimit(AbstractContextManager):
 
     def look(self, frame: FrameType | None) -> None:
         """Stop the answer that runs in this frame if its seconds of work are over."""
-        if time.thread_time() - self.began >= self.seconds:
+        if seconds_of_work() - self.began >= self.seconds:
             self.stop(frame, f"{self.seconds:.3g} seconds of work")
 
     def _on_tick(self, number: int, frame: FrameType | None) -> None:

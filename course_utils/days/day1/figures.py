@@ -98,7 +98,7 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
 def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
     """Self-attention from tokens to output, each array a grid with as many cells, its formula and its shape below it.
 
-    x: (T, d_model); w_q, w_k: (d_model, d_k); w_v: (d_model, d_v). The cells of the weights are as dark as these.
+    x: (T, d_model); w_q, w_k: (d_model, d_k); w_v: (d_model, d_v). The cells are empty: readers fill them.
     """
     x, *made = (np.asarray(array, float) for array in (x, w_q, w_k, w_v))
     q, k, v = (x @ w for w in made)
@@ -127,7 +127,7 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
     _grid(ax, scaled, mid, weights, "$S\\,/\\sqrt{d_k}$", "n \\times m", palette.INK, head="2  scale")
     _step(ax, (scaled + 30, mid), (far - 30, mid), "softmax", palette.INK)
     ax.text((scaled + far) / 2, mid + 17, "from day 3 on,\na mask here", ha="center", va="top", fontsize=10)
-    _grid(ax, far, mid, weights, "$A$", "n \\times m", palette.INK, head="3, 4  weights", shades=weights)
+    _grid(ax, far, mid, weights, "$A$", "n \\times m", palette.INK, head="3, 4  weights")
     _step(ax, (far, mid + 64), (far, low - 30), "", palette.INK)
     _step(ax, (roles + 24, low), (far - 24, low), "", palette.VALUE)
     _grid(ax, far, low, output, "$O = AV$", "n \\times d_v", palette.OUTPUT)
@@ -146,15 +146,14 @@ def _size(array: Any) -> str:
     return " × ".join(map(str, array.shape))
 
 
-def _grid(ax, x, y, array, formula, letters, colour, head="", shades=None, cell=14):
+def _grid(ax, x, y, array, formula, letters, colour, head="", cell=14):
     """An array as a grid of cells around (x, y), with a heading above it, and its formula and shape below."""
     rows, columns = array.shape
     left, top = x - columns * cell / 2, y - rows * cell / 2
     for row in range(rows):
         for column in range(columns):
-            shade = palette.veil()(shades[row][column]) if shades is not None else "none"
             corner = (left + column * cell, top + row * cell)
-            ax.add_patch(Rectangle(corner, cell, cell, facecolor=shade, edgecolor=colour, linewidth=1.2))
+            ax.add_patch(Rectangle(corner, cell, cell, facecolor="none", edgecolor=colour, linewidth=1.2))
     below = top + rows * cell
     ax.text(x, top - 10, head, ha="center", weight="bold")
     ax.text(x, below + 18, formula, ha="center", fontsize=12)

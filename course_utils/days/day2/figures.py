@@ -188,6 +188,57 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
     )
 
 
+def number_formats(formats: Mapping[str, tuple[float, float, float]], std: float) -> Figure:
+    """Draw what types of number can hold: the x with e^x in range, and how far apart numbers are, against their size.
+
+    formats: {name: (largest, smallest normal number, eps)}, as `torch.finfo` has them; std: the spread of some scores,
+    drawn over the ranges.
+    """
+    fig = new_figure(720, 300)
+    left, right = fig.subplots(1, 2)
+    ranges = {name: (math.log(tiny), math.log(largest)) for name, (largest, tiny, _) in formats.items()}
+    rows = range(len(formats))
+    x = np.linspace(-4 * std, 4 * std, 201)
+    left.fill_between(x, -0.6, -0.6 - 0.9 * np.exp(-0.5 * (x / std) ** 2), color=RAW, linewidth=0)
+    for row, (name, (low, high)) in zip(rows, ranges.items(), strict=True):
+        left.barh(row, high - low, left=low, height=0.5, color="none", edgecolor=palette.INK, hatch=_HATCHES[row])
+        left.text(high + 3, row, f"{high:.1f}", va="center")
+    left.text(3.1 * std, -1.0, f"scores, std {std:g}", va="center")
+    left.axvline(0, color=palette.INK, linewidth=0.8)
+    widest = max(high for _, high in ranges.values())
+    left.set(xlim=(-1.25 * widest, 1.55 * widest), ylim=(len(formats) - 0.4, -1.6), xlabel="score $x$")
+    left.set_yticks(rows, list(formats))
+    left.tick_params(axis="y", length=0)
+    left.set_title("scores $x$ whose $e^x$ is held in full")
+    powers = np.arange(0, 20)
+    for row, (name, (largest, _, eps)) in zip(rows, formats.items(), strict=True):
+        sizes = 2.0 ** powers[2.0**powers < largest]
+        right.step([*sizes, 2 * sizes[-1]], [*(eps * sizes), eps * sizes[-1]], where="post", color=palette.INK,
+                   linestyle=_LINES[row], linewidth=1.7)  # fmt: skip
+        at, aside = (2.0, (-8, 12)) if row == 1 else (2.0**11, (10, -18))
+        right.annotate(name, (at, eps * at), aside, textcoords="offset points")
+    right.set_xscale("log", base=2)
+    right.set_yscale("log", base=10)
+    right.set_xticks([1, 16, 256, 2048, 65536], ["1", "16", "256", "2,048", "65,536"])
+    right.set_yticks([1e-6, 1e-4, 1e-2, 1, 100], ["0.000001", "0.0001", "0.01", "1", "100"])
+    right.minorticks_off()
+    right.axhline(1, color=palette.INK, linewidth=0.8, linestyle=":")
+    right.set(xlabel="size of a number", xlim=(1, 2**20), ylim=(None, 3000))
+    right.set_title("distance to the next number")
+    fig.subplots_adjust(left=0.1, right=0.985, top=0.9, bottom=0.18, wspace=0.3)
+    held = "; ".join(f"{name} from {low:.1f} to {high:.1f}" for name, (low, high) in ranges.items())
+    at = "; ".join(f"{name} {eps * 2048:.2g}" for name, (*_, eps) in formats.items())
+    narrow = min(ranges, key=lambda name: ranges[name][1])
+    coarse = max(formats, key=lambda name: formats[name][2])
+    return described(
+        fig,
+        f"Left: the scores x whose e^x a type of number holds in full: {held}; above them a bell curve of scores with "
+        f"standard deviation {std:g}. Right: how far apart neighbouring numbers are, against their size, on logarithmic "
+        f"axes. At 2048: {at}. The line of {narrow} ends first.",
+        f"{narrow} reaches least far, and {coarse} has the widest gaps. Where a line passes 1, adding 1 is lost.",
+    )
+
+
 def runner_up(gaps: Any, slopes: Any, marked: Any) -> Figure:
     """The slope p(1 - p) of the second of two keys against its gap, beside e^-gap; one gap is marked with its value."""
     gaps = np.asarray(gaps, float)
@@ -426,6 +477,8 @@ def loss_by_divisor(models: Sequence[Mapping[str, Any]], own: float) -> Figure:
 # --- below: what the drawings share ---------------------------------------------------------------------------------
 
 _MARKERS = {"raw": "s", "scaled": "o"}
+_HATCHES = ["///", "...", ""]
+_LINES = ["-", "--", ":"]
 
 
 def _shades(colour):

@@ -14,7 +14,7 @@ from course_utils.views import Guess, SaturationExplorer
 def largest_weight() -> Guess:
     return Guess.curve(
         2, "largest weight",
-        "Eight keys, no scale: how large is the largest weight, on average, for each d_k?",
+        "Eight keys, plain dot products: how large is the largest weight, on average, for each d_k?",
         [4, 16, 64, 512], truth=lambda d_k: SaturationExplorer(int(d_k), n_keys=8).means["no scale"].largest,
         low=0, high=1, x_label="d_k", y_label="largest weight, mean", x_scale="log",
         why="The mean over a million queries, each with eight keys of its own.",
@@ -34,7 +34,7 @@ def what_the_spread_forgives() -> Guess:
         2, "what the spread forgives",
         "Entries are 2 in one case of five and −½ otherwise, and d_k is 2. Which change leaves Var(q·k) at 2?",
         choices=spread, truth=min(spread, key=lambda change: abs(spread[change] - 2)),
-        why="Counted over all cases. The rest of this part says which line of the proof fails for the others.",
+        why="Counted over all cases. The rest of this part says which line of the proof breaks in the other cases.",
     )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def four_times_as_long() -> Guess:
     growth = spread(8) / spread(2)
     return Guess.choice(
         2, "four times as long",
-        "Vectors become four times as long. By how much does the spread of their dot products grow?",
+        "The vectors become four times as long. By what factor does the spread of their dot products grow?",
         choices=factors, truth=min(factors, key=lambda choice: abs(factors[choice] - growth)),
         why="Counted over all vectors of coins, of 2 and of 8 entries.",
     )  # fmt: skip
@@ -59,16 +59,30 @@ def rows_that_break(shares: Mapping[int, float]) -> Guess:
         2, "rows that break",
         f"Eight keys, d_k = {d_k}, no scale, float16 and no shift: in how many of 100 rows is a weight NaN?",
         truth=100 * shares[d_k], low=0, high=100,
-        why="One score above 11.09 is enough.",
+        why="One score above 11.09 is enough to break a row.",
     )  # fmt: skip
 
 
 def slope_of_the_runner_up() -> Guess:
     return Guess.number(
         2, "slope of the runner-up",
-        "Of two keys, the wrong one leads by 10. How many times smaller than 1/4 is the slope of the other's weight?",
+        "Of two keys, the wrong one is ahead by 10. How many times smaller than 1/4 is the slope of the other's weight?",
         truth=0.25 / scaling.runner_up_gradient(10), low=1, high=1e6, scale="log",
-        why="The gradient that reaches this score is smaller by the same factor.",
+        why="The gradient that reaches this score shrinks by the same factor.",
+    )  # fmt: skip
+
+
+def mean_gradient_without_the_scale(means: Mapping[int, float]) -> Guess:
+    narrow, wide = min(means), max(means)
+    growth = means[wide] / means[narrow]
+    choices = {"it falls to less than a tenth": 0.01, "it falls to about a half": 0.5, "it stays about the same": 1.0,
+               "it grows to about twice as much": 2.0}  # fmt: skip
+    nearest = min(choices, key=lambda choice: abs(math.log(growth / choices[choice])))
+    return Guess.choice(
+        2, "mean gradient without the scale",
+        f"Without the scale, d_k goes from {narrow} to {wide}. What happens to the mean length of dQ?",
+        choices=choices, truth=nearest,
+        why=f"From {means[narrow]:.2f} to {means[wide]:.2f}. A mean is not what most queries get: look at the medians.",
     )  # fmt: skip
 
 
@@ -79,7 +93,7 @@ def which_scale_learns_first() -> Guess:
         2, "which scale learns first",
         "Which scale reaches a loss of 0.1 after the fewest steps, in the median of five starts?",
         choices=steps, truth=min(steps, key=lambda scale: steps[scale]),
-        why="At a learning rate of 0.001. The table below has three more rates.",
+        why="At a learning rate of 0.001, one of the four in the table below.",
     )  # fmt: skip
 
 

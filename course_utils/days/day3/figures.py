@@ -63,14 +63,14 @@ def where_models_look(models: Mapping[str, Any], text: str, layer: int, head: in
 
 
 def shifted_targets(tokens: Sequence[str]) -> Figure:
-    """Draw a text as the input of a model and, below it, what has to be guessed at each place: the next input."""
+    """Draw a text as the input of a model and, below it, what has to be guessed at each position: the next input."""
     places = len(tokens) - 1
     fig = new_figure(720, 192)
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, 720), ylim=(192, 0), xticks=[], yticks=[])
     ax.axis("off")
     left, wide = 150, 130
-    for name, y in (("place", 22), ("input", 65), ("has to guess", 147)):
+    for name, y in (("position", 22), ("input", 65), ("has to guess", 147)):
         ax.text(left - 14, y, name, ha="right", va="center")
     for place, token in enumerate(tokens):
         x = left + wide * place
@@ -86,12 +86,12 @@ def shifted_targets(tokens: Sequence[str]) -> Figure:
         for (x_from, x_to), look in (((x + 50, x + 50), reads), ((x + wide + 22, x + 92), copies)):
             ax.add_patch(FancyArrowPatch((x_from, 86), (x_to, 126), arrowstyle="->", mutation_scale=12, **look))
     ax.text(left + wide * places + 6, 147, "dashed: where to copy it", va="center", color=palette.WRONG)
-    pairs = "; ".join(f"place {i} reads {tokens[i]} and has to guess {tokens[i + 1]}" for i in range(places))
+    pairs = "; ".join(f"position {i} reads {tokens[i]} and has to guess {tokens[i + 1]}" for i in range(places))
     return described(
         fig,
-        f"The text {' '.join(tokens)} as input, with the word to guess below each place. {pairs}. A dashed arrow leads "
-        "from each input to the same word in the row below, one place earlier.",
-        "Each word to guess is also the input one place further on.",
+        f"The text {' '.join(tokens)} as input, with the word to guess below each position. {pairs}. A dashed arrow "
+        "leads from each input to the same word in the row below, one position earlier.",
+        "Each word to guess is also the input one position further on.",
     )
 
 

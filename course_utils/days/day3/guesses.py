@@ -21,7 +21,7 @@ def which_layers_leak(runs: Mapping[str, Sequence[Run]]) -> Guess:
             "no_mask, mask_after and mask_after_renormalised",
         ],
         truth=" and ".join(below),
-        why="The loss is that on new texts, and all three runs of each layer agree.",
+        why="These are the losses on new texts, and the three runs of each layer agree.",
     )  # fmt: skip
 
 
@@ -30,7 +30,7 @@ def what_parcel_keeps_for_itself(weights: Tensor) -> Guess:
         3, "what parcel keeps for itself",
         "What weight does parcel give to itself under the causal mask?",
         truth=weights[1, 1].item(), low=0, high=1,
-        why="Two exponentials are left in its row, 1 and 2.028, and its own is the second.",
+        why="Two exponentials are left in its row: 1 for the, and 2.028 for parcel itself.",
     )  # fmt: skip
 
 
@@ -38,10 +38,10 @@ def what_remains_for_the_others(scaled_scores: Tensor) -> Guess:
     open_keys = scaled_scores[:2].exp().sum().item()
     return Guess.curve(
         3, "what remains for the others",
-        "The row of parcel is masked after the softmax. How much of it remains for each scaled score of arrived?",
+        "The row of parcel is masked after the softmax. How much of the row remains, for each scaled score of arrived?",
         [-4, -2, -1, 0, 1, 2, 4, 6], truth=lambda score: open_keys / (open_keys + math.exp(score)),
         low=0, high=1, x_label="scaled score of arrived", y_label="what remains of the row",
-        why="The more the blocked key takes in the softmax, the less is left for the two that are open.",
+        why="The more the softmax gives to the blocked key, the less is left for the two open ones.",
     )  # fmt: skip
 
 
@@ -80,5 +80,5 @@ def loss_of_a_real_model_that_looks_ahead() -> Guess:
         f"With its own masks the loss is {causal['loss']:.2f} nats per token. "
         "What is it when all 30 layers see the whole text?",
         truth=whole["loss"], low=0, high=12, unit="nats",
-        why="It was never trained to look ahead, but its layers use what they see all the same.",
+        why="It was never trained to look ahead, but its layers still use what they see.",
     )  # fmt: skip

@@ -15,7 +15,7 @@ def rows_of_head_0() -> Guess:
         4, "rows of head 0",
         "After view alone: which tokens do the three rows of head 0 come from?",
         choices=["0, 1, 2", "0, 0, 1", "0, 1, 1", "0, 2, 1"], truth=", ".join(map(str, rows)),
-        why="Each row takes the next two numbers in memory.",
+        why="Each row takes the next two numbers in memory, and a token has four.",
     )  # fmt: skip
 
 
@@ -24,9 +24,9 @@ def scores_of_one_token_repeated(scores: Tensor) -> Guess:
     choices = ["all are equal", "equal along each row", "equal along each diagonal", "no two are equal"]
     return Guess.choice(
         4, "scores of one token repeated",
-        "One token, six times over, turned by place: which of the 36 scores are equal?",
+        "One token, six times in a row, turned by its place: which of the 36 scores are equal?",
         choices=choices, truth=choices[2] if by_diagonal else choices[3],
-        why="A score sees how far apart query and key stand.",
+        why="A score depends on how far apart query and key are, and that is the same along a diagonal.",
     )  # fmt: skip
 
 
@@ -40,14 +40,14 @@ def share_of_the_core() -> Guess:
         "What share of a layer's FLOPs is the core of attention, with d_model = 4096?",
         [1024, 4096, 16384, 65536, 131072], truth=share, low=0, high=1,
         x_label="tokens T", y_label="share of the FLOPs", x_scale="log",
-        why="Counted with the formulas of the next table, which also say where the share passes one half.",
+        why="Counted with the formulas in the next table, which also say where the share passes one half.",
     )  # fmt: skip
 
 
 def loss_by_head(rises: Tensor) -> Guess:
     return Guess.curve(
         4, "loss by head",
-        "By how much does the loss of the second copy rise when this head alone is off?",
+        "By how much does the loss of the second copy rise when only this head is off?",
         [f"{place // 4}, {place % 4}" for place in range(8)], truth=rises.flatten(), low=-0.5, high=5, unit="nats",
         x_label="layer, head", y_label="rise in loss",
         why="Layer 0 has the previous-token head, layer 1 the induction heads.",
@@ -60,18 +60,19 @@ def four_heads_off(one_by_one: float, together: float) -> Guess:
         f"One by one the four induction heads cost {one_by_one:.1f} nats in all. "
         "By how much does the loss rise when all four are off at once?",
         truth=together, low=0, high=6, unit="nats",
-        why="On the same 64 texts.",
+        why="Measured on the same 64 texts.",
     )  # fmt: skip
 
 
 def loss_without_the_induction_heads() -> Guess:
     copying = facts_record.fact("induction")
+    whole, without = (sum(copying[name][1:]) / 2 for name in ("by_copy", "by_copy_without_best"))
     return Guess.number(
         4, "loss without the induction heads",
-        f"Random tokens, three times over: the whole model has a loss of {copying['loss']:.2f}. "
-        "What is it without its eight best induction heads, of 270?",
-        truth=copying["without_best"], low=4, high=16, unit="nats",
-        why="The first copy cannot be known, and its loss is part of both numbers.",
+        f"On the second and third copy the whole model has a loss of {whole:.2f}. "
+        "What is it without the eight best induction heads, of 270?",
+        truth=without, low=0, high=16, unit="nats",
+        why="The mean over both copies. The table below has each copy by itself.",
     )  # fmt: skip
 
 
@@ -80,7 +81,7 @@ def margin_without_the_head_of_the_parcel() -> Guess:
     whole, without = (sum(agreement[name]) / len(agreement[name]) for name in ("margins", "without_head"))
     return Guess.number(
         4, "margin without the head of the parcel",
-        f"The whole model prefers the right verb by {whole:.2f} on average. By how much does it prefer it without "
+        f"The whole model prefers the right verb by {whole:.2f} on average. By how much does it do so without "
         "head 8 of layer 13, which gave 0.96 to parcel at arrived?",
         truth=without, low=0, high=3,
         why="Where does the model choose the verb, and where does this head look there?",

@@ -17,7 +17,98 @@ from course_utils.views.picture import described, new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_WITHOUT, _WITH = palette.INK, palette.BLUE  # a step that reads everything again, and one with a cache
 _SERIES = [palette.QUERY, palette.OUTPUT, palette.VALUE, palette.INK]
+
+
+def first_second(prefill: float, without: float, cached: float) -> Figure:
+    """Draw when the words of a reply come in its first second, without a cache above and with one below.
+
+    prefill: seconds until the first word, in both. without, cached: seconds of every later word.
+    """
+    ways = {"everything again": (without, _WITHOUT), "with a cache": (cached, _WITH)}
+    times = {name: np.arange(prefill, 1.0, step) for name, (step, _) in ways.items()}
+    fig = new_figure(720, 200)
+    ax = fig.add_axes((0.19, 0.3, 0.66, 0.68))
+    for row, (name, (_, colour)) in enumerate(ways.items()):
+        ax.hlines(row, 0, 1, color=palette.INK, linewidth=0.8)
+        ax.eventplot(times[name], lineoffsets=row, linelengths=0.62, linewidths=2.2, colors=colour)
+        ax.text(1.015, row, f"{len(times[name])} words", va="center")
+    ax.set(xlim=(0, 1), ylim=(1.55, -0.55), xlabel="seconds after the prompt")
+    ax.set_yticks(range(len(ways)), list(ways))
+    ax.tick_params(axis="y", length=0)
+    for side in ("left", "right", "top"):
+        ax.spines[side].set_visible(False)
+    counted = " and ".join(f"{len(each)} {name}" for name, each in times.items())
+    return described(
+        fig,
+        f"Two lines of marks over one second, a mark for each word. The first word comes after {prefill:.2f} s in "
+        f"both; later ones take {without:.2f} s when everything is read again and {cached:.3f} s with a cache. Words: "
+        f"{counted}.",
+        f"The first word takes {prefill:.2f} seconds either way. Each later one takes as long again without a cache, "
+        f"and {1000 * cached:.0f} ms with one.",
+    )
+
+
+def bytes_and_times(rows: Any) -> Figure:
+    """Draw what a decode step reads, left, and how long it takes, right, for several ways to share keys and values.
+
+    rows: of the record, each with kind, n_kv_heads, cache_bytes, weight_bytes and seconds.
+    """
+    fig = new_figure(720, 46 * len(rows) + 96)
+    left, right = fig.subplots(1, 2, sharey=True)
+    places = range(len(rows))
+    cache, weights = ([row[f"{part}_bytes"] / 1e6 for row in rows] for part in ("cache", "weight"))
+    ms = [1e3 * row["seconds"] for row in rows]
+    left.barh(places, cache, height=0.56, color=_WITH, label="cache")
+    left.barh(places, weights, left=cache, height=0.56, color=palette.INK, label="weights")
+    right.barh(places, ms, height=0.56, color=palette.INDIGO)
+    for ax, lengths, digits in ((left, np.add(cache, weights), 0), (right, ms, 1)):
+        for place, length in zip(places, lengths, strict=True):
+            ax.text(length + 0.015 * max(lengths), place, f"{length:.{digits}f}", va="center")
+        ax.set(xlim=(0, 1.17 * max(lengths)), ylim=(len(rows) - 0.5, -0.5))
+    left.set_yticks(places, [f"{row['kind']}, h_kv = {row['n_kv_heads']}" for row in rows])
+    left.tick_params(axis="y", length=0)
+    right.tick_params(axis="y", length=0)
+    left.set_xlabel("MB that a step reads")
+    right.set_xlabel("ms that it takes")
+    left.legend(loc="lower right")
+    fig.subplots_adjust(left=0.16, right=0.98, top=0.97, bottom=64 / (46 * len(rows) + 96), wspace=0.12)
+    told = [
+        f"{row['kind']} reads {a:.0f} MB of cache and {b:.0f} MB of weights in {c:.1f} ms"
+        for row, a, b, c in zip(rows, cache, weights, ms, strict=True)
+    ]
+    fewer, faster = (cache[0] + weights[0]) / (cache[-1] + weights[-1]), ms[0] / ms[-1]
+    return described(
+        fig,
+        f"Bars of what a decode step reads and of its time. {'; '.join(told)}.",
+        f"From the first row to the last a step reads {fewer:.1f} times fewer bytes and is {faster:.1f} times faster.",
+    )
+
+
+def rises(caches: Any) -> Figure:
+    """Bars of how far the loss rises with each cache, with the standard error of each.
+
+    caches: name -> (rise in nats, standard error).
+    """
+    fig = new_figure(720, 32 * len(caches) + 70)
+    ax = fig.add_axes((0.27, 54 / (32 * len(caches) + 70), 0.7, 1 - 62 / (32 * len(caches) + 70)))
+    places = range(len(caches))
+    sizes, errors = zip(*caches.values(), strict=True)
+    ax.barh(places, sizes, xerr=errors, height=0.6, color=palette.WRONG, ecolor=palette.INK)
+    for place, (size, error) in enumerate(caches.values()):
+        ax.text(max(size, 0) + error + 0.012 * max(sizes), place, f"{size:.3f} ± {error:.3f}", va="center")
+    ax.set(xlabel="rise in the loss, nats per token", xlim=(min(0, *sizes) - 0.01, 1.45 * max(sizes)))
+    ax.set_ylim(len(caches) - 0.5, -0.5)
+    ax.set_yticks(places, list(caches))
+    ax.tick_params(axis="y", length=0)
+    bars = [f"{name} {size:.3f} ± {error:.3f}" for name, (size, error) in caches.items()]
+    worst = max(caches, key=lambda name: caches[name][0])
+    return described(
+        fig,
+        f"How far the loss rises above that with exact keys and values, in nats per token: {'; '.join(bars)}.",
+        f"A bar is what rounding costs, and the line on it its standard error. The most: {worst}.",
+    )
 
 
 def token_times(curves: Any) -> Figure:
@@ -30,10 +121,10 @@ def token_times(curves: Any) -> Figure:
     left, right = fig.subplots(1, 2)
     looks: tuple[dict[str, Any], ...] = ({"linewidth": 2}, {"linewidth": 1.2, "alpha": 0.75})
     for (name, (T, without, cached)), look, mark in zip(curves.items(), looks, "os", strict=False):
-        for ax, ms, colour, way in ((left, without, palette.OUTPUT, "no"), (left, cached, palette.QUERY, "with")):
+        for ax, ms, colour, way in ((left, without, _WITHOUT, "no"), (left, cached, _WITH, "with")):
             ax.plot(T, ms, color=colour, marker=mark, markersize=5, label=f"{way} cache, {name}", **look)
         faster = np.asarray(without) / np.asarray(cached)
-        right.plot(T, faster, color=palette.VALUE, marker=mark, markersize=5, label=name, **look)
+        right.plot(T, faster, color=palette.TEAL, marker=mark, markersize=5, label=name, **look)
     every = sorted({T for prefixes, _, _ in curves.values() for T in prefixes})
     right.plot(every, every, color=palette.INK, linestyle="--", linewidth=1, label="T times")
     for ax, caption in ((left, "ms to write one token"), (right, "times faster with the cache")):
@@ -64,7 +155,7 @@ def token_times(curves: Any) -> Figure:
 
 
 def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
-    """Draw what models keep of each of T tokens, upwards, and how many FLOPs a byte their attention does, to the right.
+    """Draw what models keep of each of T tokens, upwards, and the FLOPs per byte of their attention, to the right.
 
     models: costs.zoo.Model, several. machines: two costs.roofline.Machine, whose ridge points are drawn.
     """
@@ -81,17 +172,17 @@ def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
     ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     ax.set_yticks([4, 16, 64, 256], ["4", "16", "64", "256"])
     ax.minorticks_off()
-    ax.set_xlabel("attention in a decode step, FLOPs a byte")
+    ax.set_xlabel("attention in a decode step, FLOPs per byte")
     ax.set_title(f"KiB kept of a token, at T = {T:,}")
     taken = [Bbox.from_bounds(x - 7, y - 7, 14, 14) for x, y in map(ax.transData.transform, places.values())]
     for one in models:
         _name_dot(ax, places[one.name], f"{one.name} ({one.year})", one.kind, taken)
     for machine in machines:
         rule_between_texts(ax, machine.ridge_point)
-    dots = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs a byte" for name, (x, y) in places.items())
+    dots = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs per byte" for name, (x, y) in places.items())
     ridges = " and ".join(f"{machine.name} at {machine.ridge_point:.0f}" for machine in machines)
     alt = (
-        f"A chart of {len(places)} models, both axes logarithmic: KiB kept of each of {T:,} tokens, over the FLOPs a "
+        f"A chart of {len(places)} models, both axes logarithmic: KiB kept of each of {T:,} tokens, over the FLOPs per "
         f"byte of attention in a decode step. {dots}. Dotted lines: the ridge points of {ridges}."
     )
     least = min(places, key=lambda name: places[name][1])

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from course_utils.costs import records, zoo
+from course_utils.costs import records
 from course_utils.costs.configurations import MODELS
+from course_utils.models import facts_record
 from course_utils.views import Guess
 
 
@@ -15,7 +16,7 @@ def old_rows_without_a_mask(changes: Sequence[float]) -> Guess:
         "Without a mask: in which layers do the rows of old tokens change when a token is added?",
         choices=["in none", "layer 0", "layer 1", "layer 0, layer 1"],
         truth=", ".join(changed) or "in none",
-        why="Rows of weights, as above. The next lines say how a change gets there.",
+        why="Rows of weights, as above. The lines below the next cell say how a change gets there.",
     )  # fmt: skip
 
 
@@ -58,15 +59,18 @@ def a_smaller_cache() -> Guess:
         5, "a smaller cache",
         "The cache is six times smaller: how many times faster is a step at T = 4096?",
         truth=longest["faster"], low=0.5, high=10, scale="log",
-        why="Recorded on one thread of a CPU. The table below has the others.",
+        why="Recorded on one thread of a CPU. The picture below has the others.",
     )  # fmt: skip
 
 
-def the_most_frugal_model() -> Guess:
-    return Guess.number(
-        5, "the most frugal model",
-        "Phi-3 mini (2024, MHA) keeps 384 KiB a token. How many KiB a token, at 128k tokens, does the most frugal of "
-        "the ten keep?",
-        truth=min(map(zoo.kept_per_token, zoo.ZOO.values())) / 1024, low=0.1, high=1000, scale="log", unit="KiB",
-        why="All numbers are counted at 2 bytes.",
+def keys_or_values_in_four_bits() -> Guess:
+    rises = {row["cache"]: row["difference"] for row in facts_record.fact("bits")["caches"]}
+    keys, values = (rises[f"4 bits, {which} alone"] for which in ("keys", "values"))
+    choices = ["keys in 4 bits do more harm", "values in 4 bits do more harm", "about the same"]
+    near = max(keys, values) < 2 * min(keys, values)
+    return Guess.choice(
+        5, "keys or values in four bits",
+        "SmolLM2 with only its keys in 4 bits, or only its values: which raises the loss more?",
+        choices=choices, truth=choices[2 if near else int(keys < values)],
+        why=f"The loss rises by {keys:.3f} with keys in 4 bits and by {values:.3f} with values in 4 bits.",
     )  # fmt: skip

@@ -20,7 +20,7 @@ _MARKS = [None, "o", "s", "^"]  # so that two lines that coincide can both be se
 def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     """Draw how strongly each output (row) depends on each token (column), as a grid of numbers per implementation.
 
-    A number above the diagonal that exceeds the tolerance is a leak; it is framed and has the colour of errors.
+    All grids share one colour scale. A number above the diagonal that exceeds the tolerance is a leak; it is framed and has the colour of errors.
 
     Args:
         maps: title -> (T, T) amounts, not negative.
@@ -28,13 +28,14 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     maps = {title: np.asarray(amounts, dtype=float) for title, amounts in maps.items()}
     height = 84 + 690 / len(maps)
     fig = new_figure(720, height)
+    largest = max(tolerance, *(amounts.max() for amounts in maps.values()))  # the darkest square of all maps
     sentences = []
     for ax, (title, amounts) in zip(np.atleast_1d(fig.subplots(1, len(maps))), maps.items(), strict=True):
         T = len(amounts)
         sentences.append(f"{title}: {_describe_leaks(amounts, tolerance)}")
         for (i, j), amount in np.ndenumerate(amounts):
             leak = j > i and amount > tolerance
-            level = round(200 * min(1.0, amount / max(amounts.max(), tolerance)))
+            level = round(200 * amount / largest)
             # the cell's colour, the colour of its number, and the number
             if leak:
                 face, ink = palette.WRONG, palette.ink_on(palette.WRONG)
@@ -62,10 +63,13 @@ def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     fig.add_artist(Rectangle((0.06, 8 / height), 14 / 720, 14 / height, facecolor=palette.WRONG, edgecolor=palette.INK))
     key = "leak: output $i$ depends on token $j$, which comes later"
     fig.text(0.06 + 20 / 720, 15 / height, key, va="center_baseline")
+    if len(maps) > 1:
+        fig.text(0.99, 15 / height, f"one colour scale: 0 to {largest:.2f}", va="center_baseline", ha="right")
     return described(
         fig,
         f"Grids of slopes, outputs in rows, tokens in columns. {'; '.join(sentences)}.",
-        "Leaks, slopes above the diagonal: "
+        ("All maps share one colour scale. " if len(maps) > 1 else "")
+        + "Leaks, slopes above the diagonal: "
         + _count_each(maps, lambda amounts: np.triu(amounts > tolerance, 1))
         + " On the diagonal and below, no slope of causal attention is 0; zeros there: "
         + _count_each(maps, lambda amounts: np.tril(amounts <= tolerance)),

@@ -196,6 +196,7 @@ addEventListener("beforeprint", () => {
 
 addEventListener("DOMContentLoaded", () => {
   tellTheme();
+  if (document.querySelector(".course-answer")) load("answers.js");
   new MutationObserver(tellTheme).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
   followReader();
   document.querySelectorAll(".course-here").forEach(offerPrint);

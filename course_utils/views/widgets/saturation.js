@@ -16,7 +16,10 @@ const COLUMNS = [
   { key: "most", name: "at most" },
 ];
 
+const ALONE = [COLUMNS[0], { key: "unscaled", name: "mean of\nmany draws", mark: "above" }, COLUMNS[3]];
+
 const HINT = "Make d_k larger and watch one key take all; then tick the box.";
+const HINT_ALONE = "Make d_k larger and watch one key take all.";
 
 const floats = (view) => new Float64Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
 const exponent = (power) => Math.round(Math.log2(power));
@@ -33,16 +36,18 @@ class SaturationView {
       role: "group",
       "aria-label": "saturation explorer",
     });
+    this.compare = model.get("compare") !== false; // whether the scale is shown beside
+    this.root.classList.toggle("course-saturation-alone", !this.compare);
     const controls = this.drawControls();
     this.drawBars();
     this.message = make("div", "course-told course-bars-told", { role: "status" });
-    this.curves = MEASURES.map((measure) => curve(measure, this.steps));
+    this.curves = MEASURES.map((measure) => curve(measure, this.steps, this.compare));
     const drawn = make("div", "course-saturation-curves");
     drawn.append(...this.curves.map(({ node }) => node));
     this.readouts = barsReadouts({
       name: "how sharp the weights are",
       measures: MEASURES,
-      columns: COLUMNS,
+      columns: this.compare ? COLUMNS : ALONE,
       tracks: false,
     });
     this.root.append(
@@ -52,7 +57,7 @@ class SaturationView {
       drawn,
       this.readouts.node,
       this.trace.label,
-      makeSet("div", "course-faint course-bars-note", {}, `${HINT} ${this.note}`),
+      makeSet("div", "course-faint course-bars-note", {}, `${this.compare ? HINT : HINT_ALONE} ${this.note}`),
     );
     keepSliderKeys(this.root);
     el.append(this.root);
@@ -91,7 +96,7 @@ class SaturationView {
     const controls = make("div", "course-bars-controls");
     const lot = make("div", "course-saturation-lot");
     lot.append(again, this.seed);
-    controls.append(this.width.node, this.count.node, this.scale.label, lot);
+    controls.append(this.width.node, this.count.node, ...(this.compare ? [this.scale.label] : []), lot);
     return controls;
   }
 
@@ -176,7 +181,7 @@ class SaturationView {
     const ends = [1, Math.log(m), 1 - 1 / m];
     const mean = (on, r, at = step) => this.means[((on * this.sizes.length + size) * this.steps.length + at) * 3 + r];
     this.readouts.show(
-      here.map((value, r) => [value, mean(0, r), mean(1, r), ends[r]]),
+      here.map((value, r) => [value, mean(0, r), ...(this.compare ? [mean(1, r)] : []), ends[r]]),
       ends,
       this.model.get("scaled") ? "scaled" : "unscaled",
     );
@@ -206,7 +211,7 @@ function render(options) {
 }
 
 // A measure over d_k: two lines of means, and at the d_k of the slider a mark on each and a dot for this draw.
-function curve(measure, steps) {
+function curve(measure, steps, compare) {
   const node = make("div", "course-saturation-curve");
   const plot = make("div", "course-saturation-field", { role: "img" });
   node.dataset.row = measure.key;
@@ -241,7 +246,7 @@ function curve(measure, steps) {
       plot.setAttribute(
         "aria-label",
         `mean ${measure.name} for d_k from ${steps[0]} to ${steps[last]}: ` +
-          `${ends[0]} without the scale, ${ends[1]} with it`,
+          (compare ? `${ends[0]} without the scale, ${ends[1]} with it` : ends[0]),
       );
     },
   };

@@ -71,7 +71,8 @@ class SaturationExplorer(CourseWidget):
     scaled: whether the scores are divided by √d_k. seed: which draw, 0 to 999999. All can be read and set, and the
     page's controls set them. Beside this draw stand the `.means` over many draws, with the scale and without, so that
     one lucky draw misleads nobody: largest weight, entropy in nats (at most log n_keys), trace of the softmax Jacobian.
-    trace: whether the page, the picture and the text tell of the last of these.
+    trace: whether the page, the picture and the text tell of the last of these. compare: whether they tell of the scale,
+    which is off without that.
     A longer query starts with the numbers of the shorter one, and more keys start with the fewer ones.
     Raises ValueError or TypeError for a setting that is not there.
     """
@@ -90,17 +91,21 @@ class SaturationExplorer(CourseWidget):
     scaled = traitlets.Bool(False).tag(sync=True)
     seed = _Seed(0).tag(sync=True)
     trace = traitlets.Bool(False).tag(sync=True)
+    compare = traitlets.Bool(True).tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
     _mean_table = traitlets.Bytes().tag(sync=True)
     _draws = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, d_k=64, n_keys=8, scaled=False, seed=0, trace=False):
+    def __init__(self, d_k=64, n_keys=8, scaled=False, seed=0, trace=False, compare=True):
+        if scaled and not compare:
+            raise ValueError("scaled=True shows the scale, and compare=False does not: leave one of them out")
         super().__init__(
             d_k=d_k,
             n_keys=n_keys,
             scaled=scaled,
             seed=seed,
             trace=trace,
+            compare=compare,
             _layout={"steps": _STEPS, "sizes": _SIZES, "note": _note()},
             _mean_table=_means().astype("<f8").tobytes(),
         )
@@ -130,14 +135,16 @@ class SaturationExplorer(CourseWidget):
             self._draws = {"first": first, "count": _AHEAD, "scores": scores.astype("<f8").tobytes()}
 
     def as_text(self) -> str:
-        scale = "scores divided by √d_k" if self.scaled else "scores not scaled"
-        lines = [f"saturation explorer: d_k = {self.d_k}, {self.n_keys} keys, {scale}, seed {self.seed}"]
+        scale = "scores divided by √d_k, " if self.scaled else "scores not scaled, " if self.compare else ""
+        lines = [f"saturation explorer: d_k = {self.d_k}, {self.n_keys} keys, {scale}seed {self.seed}"]
         for start in range(0, self.n_keys, 8):
             row = " ".join(f"{weight:.2f}" for weight in self.weights[start : start + 8])
             lines.append(f"{'weights' if start == 0 else '':17}  {row}")
-        lines.append(f"{'':17}  this draw  mean, no scale  mean, scaled  at most")
+        means = "mean, no scale  mean, scaled" if self.compare else "mean of many draws"
+        lines.append(f"{'':17}  this draw  {means}  at most")
         for name, (draw, raw, scaled, most) in zip(_MEASURES, self._readouts(), strict=False):
-            lines.append(f"{name:17}  {draw:9.2f}  {raw:14.2f}  {scaled:12.2f}  {most:7.2f}")
+            both = f"{raw:14.2f}  {scaled:12.2f}" if self.compare else f"{raw:18.2f}"
+            lines.append(f"{name:17}  {draw:9.2f}  {both}  {most:7.2f}")
         return "\n".join([*lines, _note()])
 
     def alt(self) -> str:
@@ -147,6 +154,12 @@ class SaturationExplorer(CourseWidget):
         if self.trace:
             count = "three"
             falling = "entropy and the trace of the Jacobian fall"
+        if not self.compare:
+            return (
+                f"Softmax weights of {self.n_keys} keys at d_k = {self.d_k}, one draw: the largest is {draw:.2f}. Beside "
+                f"it {count} measures over d_k from 1 to 4096, means over many draws. The largest weight rises towards 1 "
+                f"while {falling} towards 0. At d_k = {self.d_k} the mean largest weight is {raw:.2f}."
+            )
         on = "with" if self.scaled else "without"
         return (
             f"Softmax weights of {self.n_keys} keys at d_k = {self.d_k}, one draw {on} the scale: the largest is "
@@ -163,7 +176,8 @@ class SaturationExplorer(CourseWidget):
         size = _SIZES.index(self.n_keys)
         step = _STEPS.index(self.d_k)
         for ax, name, (draw, *_, most), measure in zip(axes, _MEASURES, self._readouts(), range(3), strict=False):
-            for on, colour, label in ((0, palette.WRONG, "no scale"), (1, palette.WEIGHT, "scaled")):
+            both = ((0, palette.WRONG, "no scale" if self.compare else "mean"), (1, palette.WEIGHT, "scaled"))
+            for on, colour, label in both if self.compare else both[:1]:
                 curve = _means()[on, size, :, measure]
                 ax.plot(
                     _STEPS,
@@ -192,9 +206,9 @@ class SaturationExplorer(CourseWidget):
         if self.n_keys <= 8:
             ax.bar_label(drawn, [f"{weight:.2f}" for weight in weights], fontsize=10, padding=2)
             ax.set_xticks(names)
-        scale = "scaled" if self.scaled else "no scale"
+        scale = ", scaled" if self.scaled else ", no scale" if self.compare else ""
         ax.set(ylim=(0, 1.09), xlabel="key", yticks=[0, 0.5, 1])
-        ax.set_title(typeset(f"weights of one draw, d_k = {self.d_k}, {scale}"))
+        ax.set_title(typeset(f"weights of one draw, d_k = {self.d_k}{scale}"))
 
     def _readouts(self):
         """Per measure shown: this draw, the mean without the scale, the mean with it, the most there can be."""

@@ -24,7 +24,7 @@ from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, as_numbers
 from course_utils.checks.kernel.small import BLANK, FROM_RUNG, Draft, Drawn, Small, whole
 from course_utils.days.shared.given.call_spy import watch
-from course_utils.days.shared.given.draws import UNTOUCHED, Array, draw
+from course_utils.days.shared.given.draws import UNTOUCHED, Array, draw, named
 
 if TYPE_CHECKING:
     import torch
@@ -605,6 +605,118 @@ def least_work(q: Array, c: Array, W_UK: Array, W_UV: Array) -> int:
     return W_UK.size + W_UV.size + 2 * len(q) * c.size
 
 
+# Eight bits ---------------------------------------------------------------------------------------------------------
+
+
+def quantise(rng: np.random.Generator) -> list[Rung]:
+    def vectors(*shape, size=1.0):
+        return clear_of_halves(rng, *shape, size=size)
+
+    def stored(*shape):
+        integers = rng.integers(-127, 128, shape).astype(np.int8)
+        return integers, (np.abs(draw(rng, *shape[:-1])) + 0.01).astype(np.float32)
+
+    def back(name, args, why, measure=restored):
+        return Rung(name, args, why, measure, SINGLE_NUMBERS, of="dequantise")
+
+    def there(name, x, why, measure=rounded):
+        return Rung(name, (x,), why, measure, SINGLE_NUMBERS,
+            shape_hint="Return (integers, scales), of the shapes (…, d_head) and (…).")  # fmt: skip
+
+    negative = -np.abs(vectors(1, 6))
+    outlier = clear_of_halves(rng, 2, 5, outlier=40.0)
+    empty = vectors(3, 4)
+    empty[1] = 0
+    return [
+        there("3 tokens", vectors(3, 5),
+            "Each token has a scale of its own: the largest |x| of its vector, over 127. Its numbers are divided by it "
+            "and rounded."),
+        there("all numbers negative", negative, "The scale is made of the largest |x|, so the sign plays no part."),
+        there("all numbers positive", np.abs(vectors(2, 3)),
+            "Whole numbers go from −127 to 127 on both sides of 0: the scale is the largest |x| over 127."),
+        there("2 heads, 5 tokens", vectors(2, 5, 4), "Scales are (h, T): one for each token and head."),
+        there("3 texts, 2 heads, 4 tokens", vectors(3, 2, 4, 6), "Any number of leading axes: count from the end."),
+        there("all sizes equal", vectors(3, 3, 3),
+            "With equal sizes a wrong axis raises nothing. The largest |x| is that along the last axis."),
+        there("one vector, no leading axis", vectors(7), "Without leading axes there is a single scale."),
+        there("one outlier", outlier,
+            "A large number spoils the vector that it is in, and no other: each vector has its own scale."),
+        there("very small numbers", vectors(2, 4, size=1e-6), "Small vectors have small scales; nothing is added."),
+        there("a vector of zeros", empty, "A vector of zeros has the scale 0 and whole numbers 0."),
+        there("no warning for a vector of zeros", empty,
+            "0 / 0 is NaN, and NaN is no int8: NumPy warns. Divide by something else where the scale is 0.",
+            without_a_warning),
+        there("int8 and float32", vectors(2, 3, 4),
+            "The numbers are right, but not in int8 and float32. Whole numbers in another type take more than a byte "
+            "each, and a scale in float64 takes eight.", in_one_byte),
+        there("x stays as it was", vectors(2, 3), "The function writes into x. Make new arrays.", changes),
+        back("back: 3 tokens", stored(3, 5), "Each whole number times the scale of its vector."),
+        back("back: 2 heads, 4 tokens", stored(2, 4, 6), "scales[..., None] has an axis for the numbers of a vector."),
+        back("back: all sizes equal", stored(3, 3, 3),
+            "With equal sizes a scale that lies along the wrong axis raises nothing. scales[..., None] belongs to "
+            "the vectors."),
+        back("back: float32", stored(2, 3, 4), "The numbers are right, but not in float32.", back_in_float32),
+        back("back: both stay as they were", stored(2, 3), "The function writes into its arguments.", changes),
+    ]  # fmt: skip
+
+
+SINGLE_NUMBERS = {"scales": (1e-5, 1e-12), "numbers": (1e-5, 1e-9)}
+
+
+def clear_of_halves(rng: np.random.Generator, *shape: int, size: float = 1.0, outlier: float = 0.0) -> np.ndarray:
+    """Return vectors (…, d) in float32 in which no number lies near the middle between two whole ones, or is 0.
+
+    outlier: how many times as large the first number of the first vector is.
+    """
+    while True:
+        x = draw(rng, *shape)
+        if outlier:
+            x[(0,) * len(shape)] = outlier
+        x = (size * x).astype(np.float32)
+        if is_clear_of_halves(x):
+            return x
+
+
+def is_clear_of_halves(x: np.ndarray, *_: Any) -> bool:
+    """Return whether each vector has a number, and none lies near the middle between two whole ones."""
+    largest = np.abs(x).max(axis=-1, keepdims=True)
+    if not largest.all():
+        return False
+    steps = x / largest.astype(np.float64) * 127
+    return bool((np.abs(np.abs(steps - np.floor(steps)) - 0.5) > 0.02).all())
+
+
+def rounded(function: Callable, x: np.ndarray) -> dict[str, Any]:
+    with np.errstate(all="ignore"):
+        return named(function(x), ("integers", "scales"))
+
+
+def without_a_warning(function: Callable, x: np.ndarray) -> dict[str, Any]:
+    """Return 1.0 as "measure" if NumPy would warn of a division by 0 or of a NaN, else 0.0; and the result."""
+    try:
+        with np.errstate(divide="raise", invalid="raise"):
+            return {"measure": 0.0} | named(function(x), ("integers", "scales"))
+    except FloatingPointError:
+        return {"measure": 1.0} | rounded(function, x)
+
+
+def in_one_byte(function: Callable, x: np.ndarray) -> dict[str, Any]:
+    """Return as "measure" 0.0, plus 1.0 if the whole numbers are not int8 and 2.0 if the scales are not float32."""
+    result = rounded(function, x)
+    integers, scales = (str(getattr(part, "dtype", "")) for part in result.values())
+    return {"measure": 1.0 * (integers != "int8") + 2.0 * (scales != "float32")} | result
+
+
+def restored(function: Callable, integers: np.ndarray, scales: np.ndarray) -> dict[str, Any]:
+    return {"numbers": function(integers, scales)}
+
+
+def back_in_float32(function: Callable, integers: np.ndarray, scales: np.ndarray) -> dict[str, Any]:
+    """Return 1.0 as "measure" if the numbers are not float32, else 0.0; and the numbers."""
+    numbers = function(integers, scales)
+    return {"measure": float(str(getattr(numbers, "dtype", "")) != "float32"), "numbers": numbers}
+
+
 # A ring -------------------------------------------------------------------------------------------------------------
 
 
@@ -1103,6 +1215,20 @@ def is_unknown(call: Callable) -> float:
 # Find the bug -------------------------------------------------------------------------------------------------------
 
 
+def rotate(x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """RoPE: turn pairs of neighbours in x (…, t, d_head) by their positions (t,), as `attention.rotary.rotate` does.
+
+    The answers of find_the_bug call it, and where they are graded there is no `course_utils.attention`.
+    """
+    import torch
+
+    even = torch.arange(0, x.shape[-1], 2, dtype=torch.float64)
+    angles = positions[:, None] * 10000.0 ** -(even / x.shape[-1])  # (t, d_head/2)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]  # (…, t, d_head/2) each
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)  # (…, t, d_head)
+
+
 def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     def tokens(T, d_head, B=1, h=1):
         return tuple(draw(rng, B, h, T, d_head) for _ in "qkv")
@@ -1416,14 +1542,12 @@ SMALL_CHUNKS = (
         code="_, cache = {f}(*(x[..., :3, :] for x in (q, k, v)))\n{f}(*(x[..., 3:, :] for x in (q, k, v)), cache)"),
 )  # fmt: skip
 LADDERS = {
-    "counts_by_hand": Ladder(
-        ("tokens_through", "bytes_of_a_token", "with_keys_made", "with_both_absorbed"),
-        by_hand=True,
-        advice="Go through it again: what happens for every token, what for every head, and what twice?",
-    ),
     "cached_step": Ladder(("cached_step",), rungs=cached_step, forbidden=WHOLE_ATTENTION, small=SMALL_STEPS),
     "generate_cached": Ladder(
         ("generate_cached",), ("tokens", "passes by position"), generate_cached, small=SMALL_TEXTS
+    ),
+    "find_the_bug": Ladder(
+        ("broken_cached_attention",), rungs=find_the_bug, forbidden=WHOLE_ATTENTION, small=SMALL_CHUNKS
     ),
     "cache_bytes": Ladder(
         ("kv_cache_bytes",), ("bytes",), cache_bytes, quantities=cached, cases=BATCHED, small=(Small((whole(),) * 6),)
@@ -1437,19 +1561,26 @@ LADDERS = {
     ),
     "decode_intensity": Ladder(
         ("decode_intensity",),
-        ("FLOPs a byte",),
+        ("FLOPs per byte",),
         decode_intensity,
         quantities=decoded,
         cases=SHARING,
         small=(Small((whole(),) * 5, fits=shared_evenly),),
     ),
+    "counts_by_hand": Ladder(
+        ("tokens_through", "bytes_of_a_token", "with_keys_made", "with_both_absorbed"),
+        by_hand=True,
+        advice="Go through it again: what happens for every token, what for every head, and what twice?",
+    ),
     "absorbed_step": Ladder(
         ("absorbed_step",), ("output",), absorbed_step, forbidden=WHOLE_ATTENTION, small=SMALL_LATENTS
     ),
+    "quantise": Ladder(
+        ("quantise", "dequantise"),
+        rungs=quantise,
+        small=(Small(("… d",), measures=(rounded,), fits=is_clear_of_halves),),
+    ),
     "ring_cache": Ladder(("RingCache",), rungs=ring_cache, small=SMALL_RINGS),
     "paged_cache": Ladder(("PagedCache",), rungs=paged_cache, small=SMALL_PAGES),
-    "find_the_bug": Ladder(
-        ("broken_cached_attention",), rungs=find_the_bug, forbidden=WHOLE_ATTENTION, small=SMALL_CHUNKS
-    ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }

@@ -1,0 +1,184 @@
+"""The check of an exercise on a web page, where Python runs in the browser: source text in, a verdict out.
+
+The page sends the cells that its notebook would have run. Nothing here draws or waits: `check` reports what it finds
+as it finds it, first the verdict and then the smallest input, and the page shows that.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from course_utils.checks.cells import used_names
+from course_utils.checks.interactive import examine, smallest_example, stage_first
+from course_utils.checks.judge.message import CheckMessage
+from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
+from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.kernel.evidence import describe_error, find_ladder
+from course_utils.time_limits import ANSWER_SECONDS
+
+LONGEST_SECONDS = 4 * ANSWER_SECONDS  # by the clock, of a task that ends by itself; after that the page ends Python
+Report = Callable[[Mapping[str, Any]], None]
+MOST_SHOWN = 500  # characters of what an answer prints while it is checked
+CELL = "<ipython-input-{}>"  # the file name of a cell, by which the checks tell its lines from the course's own
+NO_TORCH = "PyTorch is not on this page. This exercise does not need it: use lists or NumPy, or open it in JupyterLab."
+NO_INPUT = "input() has nobody to ask here: the check calls your function with the numbers that it needs."
+OLD_NUMPY = "The page has NumPy {page}, and the course in JupyterLab a newer one. Use an older function here."
+
+
+class CellFailed(Exception):
+    """Raised when a cell cannot be run to its end. Its text says why, and at which line."""
+
+
+def check(
+    day: int, grade_id: str, given: Sequence[str], earlier: Mapping[str, str], answer: str, report: Report
+) -> None:
+    """Check an answer and report the verdict, then once more with the smallest input on which the answer is wrong.
+
+    Args:
+        given: the cells that everybody is given, in order.
+        earlier: the answers to earlier exercises, by grade_id; those run that this answer uses.
+        answer: the cell of the answer.
+        report: called with a dict: `html` and `text` of the card, `status`, `points` earned, `full` points, `mistake`
+            (the name of the one found, or ""), and whether a search for an example follows, `searching`.
+    """
+    try:
+        namespace = _namespace(day, given, earlier, answer)
+        _run_cell(grade_id, answer, namespace)
+        missing = [name for name in find_ladder(day, grade_id).names if name not in namespace]
+        if missing:
+            raise CellFailed(f"The cell defines no {missing[0]}.")
+    except CellFailed as failed:
+        report(_as_record(CheckMessage(day, grade_id, Verdict("error", 0.0, str(failed)))))
+        return
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        _, verdict = examine(day, grade_id, namespace)
+    verdict = replace(verdict, message=_with_advice(verdict.message))
+    note = f"It printed: {printed.getvalue()[:MOST_SHOWN].strip()}" if printed.getvalue().strip() else ""
+    message = CheckMessage(day, grade_id, verdict, note=note)
+    searching = verdict.status in ("failed", "error")
+    report(_as_record(message, searching))
+    if searching:
+        example = smallest_example(day, grade_id, namespace, verdict)
+        report(_as_record(stage_first(replace(message, example=example))))
+
+
+def run(day: int, given: Sequence[str], earlier: Mapping[str, str], cell: str) -> str:
+    """Run a cell and return what it printed, with the value of its last line, as a notebook shows it."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        try:
+            namespace = _namespace(day, given, earlier, cell)
+            value = _run_cell("run", cell, namespace)
+            if value is not None:
+                print(repr(value))
+        except CellFailed as failed:
+            print(failed)
+    return printed.getvalue()
+
+
+def _namespace(day: int, given: Sequence[str], earlier: Mapping[str, str], cell: str) -> dict[str, Any]:
+    """Return what a cell finds: what the given cells define, and the earlier answers that it uses by name."""
+    namespace: dict[str, Any] = {"__name__": "__main__", "input": _no_input}
+    for source in given:
+        with redirect_stdout(io.StringIO()):
+            _run_given(source, namespace)
+    for grade_id, source in _used(day, earlier, cell).items():
+        try:
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                _run_cell(grade_id, source, namespace)
+        except CellFailed:
+            continue  # the check lends the course's function in its place
+    return namespace
+
+
+def _run_given(source: str, namespace: dict[str, Any]) -> None:
+    """Run the statements of a given cell, without those that need PyTorch."""
+    for statement in ast.parse(source).body:
+        try:
+            exec(compile(ast.Module([statement], []), "<given>", "exec"), namespace)
+        except (ImportError, NameError):
+            continue
+
+
+def _used(day: int, earlier: Mapping[str, str], cell: str) -> dict[str, str]:
+    """Return those of the earlier answers whose names a cell uses, or one of these, in the order of the notebook."""
+    names = {grade_id: set(find_ladder(day, grade_id).names) for grade_id in earlier}
+    used: set[str] = set()
+    unread = [cell]
+    while unread:
+        referred = used_names(unread.pop())
+        more = {grade_id for grade_id in earlier if names[grade_id] & referred} - used
+        used |= more
+        unread += [earlier[grade_id] for grade_id in more]
+    return {grade_id: source for grade_id, source in earlier.items() if grade_id in used}
+
+
+def _run_cell(name: str, source: str, namespace: dict[str, Any]) -> Any:
+    """Run a cell and return the value of its last line, if that is an expression.
+
+    Raises:
+        CellFailed: it is not Python, raises an error, prints without end, or does not finish in time.
+    """
+    file = CELL.format(name)
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    try:
+        tree = ast.parse(source, file)
+    except SyntaxError as error:
+        line = f", at line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
+        raise CellFailed(f"The cell is not Python yet: {error.msg}{line}") from None
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    programs = [compile(tree, file, "exec")]
+    if isinstance(last, ast.Expr):
+        programs.append(compile(ast.Expression(last.value), file, "eval"))
+    value = None
+    try:
+        with TimeLimit() as limit:
+            value = _run_programs(programs, namespace)
+    except Exception as error:
+        raise CellFailed(_with_advice(describe_error(error))) from None
+    if limit.message:
+        raise CellFailed(limit.message)
+    return value
+
+
+@runs_answer("its cell")
+def _run_programs(programs: Sequence[Any], namespace: dict[str, Any]) -> Any:
+    value = None
+    for program in programs:
+        value = eval(program, namespace)
+    return value
+
+
+def _no_input(prompt: object = "") -> str:
+    raise EOFError(NO_INPUT)
+
+
+def _with_advice(message: str) -> str:
+    """Return a message with what the page has to add to it: it has no PyTorch, and an older NumPy."""
+    if "No module named 'torch" in message or "name 'torch' is not defined" in message:
+        return f"{message} {NO_TORCH}"
+    if "module 'numpy' has no attribute" in message:
+        return f"{message} {OLD_NUMPY.format(page=np.__version__)}"
+    return message
+
+
+def _as_record(message: CheckMessage, searching: bool = False) -> Mapping[str, Any]:
+    earned, full = message.points
+    return {
+        "html": message.as_html(),
+        "text": str(message),
+        "status": message.verdict.status,
+        "points": earned,
+        "full": full,
+        "mistake": message.verdict.misconception or "",
+        "searching": searching,
+    }

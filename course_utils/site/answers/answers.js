@@ -1,0 +1,253 @@
+// The exercises of a page: an editor for each answer, what Python says to it, and the points. Nothing typed leaves the
+// browser. The editor and Python load when somebody begins to write.
+
+import { downloadNotebook, openNotebook } from "./answer_notebook.js";
+import { keepAnswer, onOtherTab, readAnswer, readDay } from "./answer_store.js";
+import { give, onStage, reasonAgainst, stop, warmUp } from "./python_client.js";
+
+const REFUSED = "Your browser keeps nothing of this page. Download your work as a notebook before you close it.";
+const days = {};
+const answers = [];
+
+// Called by the data of a day: { given, stubs, notebook, file }.
+course.exercises = (day, data) => {
+  days[day] = data;
+};
+
+async function dataOf(day) {
+  await course.load(`exercises/day${day}.js`);
+  return days[day];
+}
+
+const element = (name, attributes = {}, ...children) => {
+  const made = Object.assign(document.createElement(name), attributes);
+  made.append(...children);
+  return made;
+};
+
+class Answer {
+  constructor(place) {
+    this.place = place;
+    this.day = Number(place.dataset.day);
+    this.exercise = place.dataset.exercise;
+    this.full = Number(place.dataset.points);
+    this.kept = { points: 0, status: "" };
+    this.editor = null;
+    this.taking = false; // whether a kept text comes into the editor
+    this.draw();
+  }
+
+  draw() {
+    const button = (text, title, onclick) => element("button", { type: "button", textContent: text, title, onclick });
+    this.buttons = {
+      check: button("Check", "Shift+Enter", () => this.check()),
+      run: button("Run", "Run the cell and show what it prints", () => this.run()),
+      stop: button("Stop", "End what runs", stop),
+      reset: button("Reset", "Put the stub back", () => this.reset()),
+    };
+    this.buttons.check.className = "course-check";
+    this.buttons.stop.hidden = true;
+    this.points = element("span", { className: "course-points" });
+    this.progress = element("div", { className: "course-loading", hidden: true });
+    this.result = element("div", { className: "course-result" });
+    this.warning = element("p", { className: "course-warning", textContent: REFUSED, hidden: true });
+    for (const each of [this.result, this.warning]) each.setAttribute("role", "status");
+    this.code = this.place.querySelector(".course-code");
+    Object.assign(this.code, { tabIndex: 0, role: "button", ariaLabel: `Write your answer to ${this.exercise}` });
+    this.code.addEventListener("click", () => this.write());
+    this.code.addEventListener("keydown", (event) => {
+      if (this.editor || event.key === "Tab" || event.key === "Shift") return;
+      event.preventDefault();
+      this.write();
+    });
+    const bar = element("div", { className: "course-buttons" }, ...Object.values(this.buttons), this.points);
+    this.place.append(bar, this.progress, this.warning, this.result);
+    this.showPoints();
+  }
+
+  async restore() {
+    try {
+      const kept = await readAnswer(this.day, this.exercise);
+      if (kept) this.take(kept);
+    } catch {
+      // Storage is refused; the first change says so.
+    }
+  }
+
+  // Show a kept answer, which this page or another tab wrote.
+  take(kept) {
+    this.kept = kept;
+    this.taking = true;
+    if (this.editor) this.editor.setText(kept.source);
+    else this.code.querySelector("pre").textContent = kept.source;
+    this.taking = false;
+    this.showPoints();
+  }
+
+  showPoints() {
+    const passed = this.kept.status === "passed";
+    const unit = this.full === 1 ? "point" : "points";
+    this.points.textContent = `${passed ? "✓ " : ""}${this.kept.points} of ${this.full} ${unit}`;
+    this.points.classList.toggle("course-passed", passed);
+    showTotal();
+  }
+
+  // Load the editor in place of the text, and Python beside it.
+  async write() {
+    const reason = reasonAgainst();
+    if (reason) return this.say(reason);
+    this.opening ??= this.open();
+    await this.opening;
+    this.editor.focus();
+    return undefined;
+  }
+
+  async open() {
+    warmUp();
+    this.data = await dataOf(this.day);
+    await course.load("codemirror.js");
+    const text = this.kept.source ?? this.data.stubs[this.exercise];
+    this.code.replaceChildren();
+    for (const name of ["tabindex", "role", "aria-label"]) this.code.removeAttribute(name);
+    this.editor = course.editor({
+      parent: this.code,
+      text,
+      label: `Your answer to ${this.exercise}`,
+      onChange: (source) => {
+        if (!this.taking) this.keep({ source, status: "", points: 0 });
+      },
+      onCheck: () => {
+        this.check();
+        return true;
+      },
+    });
+  }
+
+  async keep(kept) {
+    this.kept = kept;
+    this.showPoints();
+    try {
+      await keepAnswer(this.day, this.exercise, kept);
+    } catch {
+      this.warning.hidden = false;
+    }
+  }
+
+  async check() {
+    await this.work("check", (message) => {
+      if (message.kind !== "record") return this.say(message.text);
+      this.result.innerHTML = message.html;
+      if (message.searching) {
+        this.result.append(
+          element("p", { className: "course-search", textContent: "Looking for the smallest input…" }),
+        );
+      }
+      const { status, points } = message;
+      return this.keep({ source: this.editor.text, status, points });
+    });
+  }
+
+  async run() {
+    await this.work("run", (message) => this.say(message.text || "It ran and printed nothing."));
+  }
+
+  // Send the answer to Python, with all that it may use, and pass on what comes back.
+  async work(task, show) {
+    await this.write();
+    if (!this.editor) return;
+    const [earlier, cell] = [await this.earlier(), this.editor.text];
+    this.result.replaceChildren();
+    this.busy(true);
+    const { day, exercise, data } = this;
+    give({ task, day, exercise, given: data.given, earlier, cell }, (message) => {
+      if (message.kind === "done") this.busy(false);
+      else show(message);
+    });
+  }
+
+  // Return the answers to earlier exercises, by exercise, without those that are still the stub.
+  async earlier() {
+    const names = Object.keys(this.data.stubs);
+    const before = names.slice(0, names.indexOf(this.exercise));
+    const kept = await readDay(this.day).catch(() => ({}));
+    const written = before.filter((name) => kept[name] && kept[name].source !== this.data.stubs[name]);
+    return Object.fromEntries(written.map((name) => [name, kept[name].source]));
+  }
+
+  busy(is) {
+    this.buttons.stop.hidden = !is;
+    this.buttons.check.disabled = is;
+    this.buttons.run.disabled = is;
+    if (!is) this.place.dataset.finished = Number(this.place.dataset.finished ?? 0) + 1;
+    onStage((stage) => this.showStage(is ? stage : null));
+  }
+
+  showStage(stage) {
+    this.progress.hidden = !stage;
+    if (!stage) return this.progress.replaceChildren();
+    const bar = element("progress", { value: stage.done });
+    bar.setAttribute("aria-label", "Loading Python");
+    return this.progress.replaceChildren(bar, ` Loading ${stage.text}`);
+  }
+
+  say(text) {
+    this.result.replaceChildren(element("pre", { className: "course-printed", textContent: text }));
+  }
+
+  async reset() {
+    await this.write();
+    if (!this.editor) return;
+    if (this.editor.text !== this.data.stubs[this.exercise] && !confirm("Put the stub back in place of your text?"))
+      return;
+    this.editor.setText(this.data.stubs[this.exercise]);
+    this.result.replaceChildren();
+  }
+}
+
+// The points of the page, and a way to take the work to JupyterLab and back.
+function showTotal() {
+  const line = document.querySelector(".course-total");
+  if (!line) return;
+  const earned = answers.reduce((sum, answer) => sum + answer.kept.points, 0);
+  const full = answers.reduce((sum, answer) => sum + answer.full, 0);
+  line.querySelector("b").textContent = `${earned} of ${full} points`;
+}
+
+function offerNotebooks(line) {
+  const file = element("input", { type: "file", accept: ".ipynb", hidden: true });
+  const download = element("button", { type: "button", textContent: "Download as a notebook" });
+  const take = element("button", { type: "button", textContent: "Open a notebook", onclick: () => file.click() });
+  const news = element("span");
+  news.setAttribute("role", "status");
+  download.onclick = async () => {
+    const sources = Object.fromEntries(answers.map(({ exercise, kept }) => [exercise, kept.source]));
+    downloadNotebook(await dataOf(answers[0].day), sources);
+  };
+  file.onchange = async () => {
+    try {
+      const sources = openNotebook(await file.files[0].text(), await dataOf(answers[0].day));
+      const mine = answers.filter(({ exercise }) => exercise in sources);
+      for (const answer of mine) {
+        await answer.keep({ source: sources[answer.exercise], status: "", points: 0 });
+        answer.take(answer.kept);
+      }
+      news.textContent = ` ${mine.length} answers are here now. Check them to get their points.`;
+    } catch (error) {
+      news.textContent = ` ${error.message}`;
+    }
+    file.value = ""; // so that the same file can be chosen again
+  };
+  line.append(element("b"), " on this page. ", download, " ", take, file, news);
+}
+
+course.python = document.querySelector(".course-answer").dataset.python;
+document.querySelectorAll(".course-total").forEach(offerNotebooks);
+answers.push(...[...document.querySelectorAll(".course-answer")].map((place) => new Answer(place)));
+for (const answer of answers) answer.restore();
+showTotal();
+onOtherTab(({ day, exercise, answer }) => {
+  const mine = answers.find((each) => each.day === day && each.exercise === exercise);
+  if (!mine || mine.editor?.text === answer.source) return;
+  const button = element("button", { type: "button", textContent: "Take that text", onclick: () => mine.take(answer) });
+  mine.result.replaceChildren(element("p", {}, "This answer was changed in another tab. ", button));
+});

@@ -1,0 +1,56 @@
+// Python in a worker of the page: it loads once, and then checks and runs cells. What it finds it posts as it finds it.
+
+const files = new URL("./", self.location.href).href;
+
+// A page that asks for more memory than this gets Python's MemoryError, and the page starts a new worker after it.
+const MOST_PAGES = 16384; // of 64 KiB: 1 GiB
+WebAssembly.Memory = class extends WebAssembly.Memory {
+  constructor(descriptor) {
+    super({ ...descriptor, maximum: Math.min(descriptor.maximum ?? MOST_PAGES, MOST_PAGES) });
+  }
+};
+
+const stage = (done, text) => postMessage({ kind: "stage", done, text });
+
+async function unpack(python, name, folder) {
+  const answer = await fetch(files + name);
+  if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+  python.unpackArchive(await answer.arrayBuffer(), "zip", { extractDir: folder });
+}
+
+async function start() {
+  stage(0.05, "Python (5 MB)");
+  importScripts(`${files}pyodide.js`);
+  const python = await loadPyodide({ indexURL: files });
+  stage(0.5, "NumPy (3 MB)");
+  await python.loadPackage(files + NUMPY, { checkIntegrity: false, messageCallback: () => {} });
+  stage(0.75, "the course's checks (2 MB)");
+  const packages = python.runPython("import site; site.getsitepackages()[0]");
+  await Promise.all([unpack(python, "packages.zip", packages), unpack(python, "course.zip", packages)]);
+  stage(0.9, "the first check");
+  const module = python.pyimport("course_utils.checks.in_page");
+  const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
+  postMessage({ kind: "ready", seconds: module.LONGEST_SECONDS, loaded });
+  return { python, module };
+}
+
+const NUMPY = "numpy-2.0.2-cp312-cp312-pyodide_2024_0_wasm32.whl";
+const started = start();
+started.catch((error) => postMessage({ kind: "broken", text: String(error) }));
+
+self.onmessage = async ({ data }) => {
+  const { python, module } = await started;
+  const { id, task, day, exercise, given, earlier, cell } = data;
+  const [givenCells, earlierCells] = [python.toPy(given), python.toPy(earlier)];
+  const report = (record) => {
+    const plain = record.toJs({ dict_converter: Object.fromEntries });
+    postMessage({ kind: "record", id, ...plain });
+  };
+  try {
+    if (task === "check") module.check(day, exercise, givenCells, earlierCells, cell, report);
+    else postMessage({ kind: "printed", id, text: module.run(day, givenCells, earlierCells, cell) });
+  } catch (error) {
+    postMessage({ kind: "failed", id, text: String(error) });
+  }
+  postMessage({ kind: "done", id, bytes: python._module.HEAP8.length });
+};

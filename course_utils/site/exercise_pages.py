@@ -1,0 +1,141 @@
+"""Exercises that are answered on their page: an editor for each answer, and the data that its check needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from course_utils.answer_key.strip_answers import is_setup
+from course_utils.authoring.notebooks import read_notebook
+from course_utils.course import DAYS, EXERCISES, day_numbered
+
+SCRIPT = Path(__file__).parent / "answers" / "answers.js"
+EDITOR = Path(__file__).parent / "answers" / "codemirror.js"
+WITHOUT_TORCH = {  # the exercises of each day whose statement and check need no PyTorch
+    1: (
+        *("softmax_row", "soft_lookup", "by_hand_three", "by_hand_two", "find_the_parcel", "scores", "scale_scores"),
+        *("attention_lists", "find_the_bug", "attention_batched", "tells_right"),
+    ),
+    2: (
+        *("variance_by_hand", "dot_product_stats", "correlated", "saturation", "find_the_bug", "stable_softmax"),
+        *("logsumexp", "half_attention", "softmax_jacobian", "attention_backward", "layer_backward", "tells_right"),
+    ),
+    3: ("by_hand_row", "diagnose", "tells_right"),
+    4: ("count_flops", "crossover", "layer_by_hand", "count_parameters", "tells_right"),
+    5: ("counts_by_hand", "cache_bytes", "longest_context", "decode_intensity", "tells_right"),
+    6: ("by_hand_online", "online_softmax", "tells_right"),
+    7: (
+        *("by_hand", "block_allocator", "paged_attention", "prefix_cache", "latencies", "chunks", "scheduler"),
+        *("accept", "how_many", "find_the_bug", "another_bug", "tells_right"),
+    ),
+}
+NEEDS_TORCH = (
+    '<p class="course-needs-torch">This exercise needs PyTorch, which no web page has. '
+    "Do it in JupyterLab: <code>make lab</code> opens the course.</p>"
+)
+TOTAL = """<p class="course-total">Write your answers here: the course's own checks run in this browser, which keeps
+what you write. Nothing that you type leaves it. <span></span></p>"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An exercise of a notebook: the cell to write in, and what its check is worth."""
+
+    day: int
+    grade_id: str
+    stub: str
+    points: float
+
+    def html(self, python: str) -> str:
+        """Return the place on a page where the answer is written. `python` is the folder of the page's Python."""
+        return (
+            f'<div class="course-answer" data-day="{self.day}" data-exercise="{self.grade_id}" '
+            f'data-points="{self.points:g}" data-python="{python}">'
+            f'<div class="course-code">{_typeset(self.stub)}</div></div>'
+        )
+
+
+def is_answer(cell: NotebookNode) -> bool:
+    """Return whether a cell of an exercise notebook is one to write an answer in."""
+    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
+
+
+def is_check(cell: NotebookNode) -> bool:
+    """Return whether a cell of an exercise notebook checks an answer."""
+    return bool(cell.metadata.get("nbgrader", {}).get("grade"))
+
+
+def answers_of(day: int, notebook: NotebookNode) -> Iterator[Answer]:
+    """Yield the exercises of a notebook that are answered on a page, in order."""
+    checks = {cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells if is_check(cell)}
+    for cell in filter(is_answer, notebook.cells):
+        grade_id = cell.metadata.nbgrader.grade_id
+        if grade_id in WITHOUT_TORCH.get(day, ()):
+            yield Answer(day, grade_id, cell.source, checks[f"check_{grade_id}"].metadata.nbgrader.points)
+
+
+def place_editors(day: int, notebook: NotebookNode, python: str) -> None:
+    """Put an editor in place of each answer and its check; an exercise that needs PyTorch says so instead."""
+    places = {answer.grade_id: answer for answer in answers_of(day, notebook)}
+    cells = []
+    for cell in notebook.cells:
+        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        if is_answer(cell):
+            if grade_id not in places:
+                cells.append(cell)
+            cells.append(_shown(cell, places[grade_id].html(python) if grade_id in places else NEEDS_TORCH))
+        elif not (is_check(cell) and grade_id.removeprefix("check_") in places):
+            cells.append(cell)
+    notebook.cells = cells
+
+
+def data_scripts(root: Path) -> dict[str, str]:
+    """Return a script for each day, by its path in the static folder: what an answer finds, and the notebook itself."""
+    files = {}
+    for day in DAYS:
+        if (path := day.notebook(EXERCISES, root)) and day.number in WITHOUT_TORCH:
+            notebook, _ = read_notebook(path)
+            if notebook is not None:
+                data = json.dumps(_data(path, notebook), ensure_ascii=False)
+                files[f"exercises/day{day.number}.js"] = f"course.exercises({day.number}, {data});\n"
+    return files
+
+
+def _data(path: Path, notebook: NotebookNode) -> dict[str, Any]:
+    code = [cell for cell in notebook.cells if cell.cell_type == "code" and not is_setup(cell)]
+    return {
+        "given": [cell.source for cell in code if not is_answer(cell) and not is_check(cell)],
+        "stubs": {cell.metadata.nbgrader.grade_id: cell.source for cell in code if is_answer(cell)},
+        "notebook": notebook,
+        "file": path.name,
+    }
+
+
+def answer_html(exercise: str, root: Path, python: str) -> str:
+    """Return the place of one answer, such as day1/softmax_row, for a page of its own."""
+    number, _, grade_id = exercise.removeprefix("day").partition("/")
+    path = day_numbered(int(number)).notebook(EXERCISES, root)
+    notebook = read_notebook(path)[0] if path else None
+    answers: Iterable[Answer] = answers_of(int(number), notebook) if notebook is not None else ()
+    return next((answer.html(python) for answer in answers if answer.grade_id == grade_id), "")
+
+
+def _shown(cell: NotebookNode, text: str) -> NotebookNode:
+    """Return a cell that shows this HTML in place of its source, which has to be there for its output to be."""
+    output = nbformat.v4.new_output("display_data", data={"text/html": text})
+    return nbformat.v4.new_code_cell(cell.source, metadata={"tags": ["remove-input"]}, outputs=[output])
+
+
+def _typeset(source: str) -> str:
+    """Return Python as HTML, with the classes that the pages' style colours."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
+    return f'<div class="highlight"><pre>{highlight(source, PythonLexer(), HtmlFormatter(nowrap=True))}</pre></div>'

@@ -1,0 +1,318 @@
+"""Exercises answered on their page in Chromium: Python runs in a worker, the course's checks judge, faults are said."""
+
+import contextlib
+import json
+import re
+import threading
+
+import nbformat
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from needs import PYODIDE
+
+from course_utils.checks.judge.exercises import all_exercises
+from course_utils.course import DAYS, EXERCISES, ROOT, SOLUTIONS, day_numbered
+from course_utils.site.build import build_site
+from course_utils.site.exercise_pages import WITHOUT_TORCH
+from course_utils.site.serve import serving
+
+pytestmark = PYODIDE
+LOADED = 90_000  # milliseconds for Python to load and to check, on a busy machine
+NAIVE = """import math
+
+def softmax_row(row):
+    exps = [math.exp(x) for x in row]
+    return [e / sum(exps) for e in exps]
+"""
+RIGHT = NAIVE.replace("math.exp(x)", "math.exp(x - max(row))")
+STUB = "def softmax_row(row):\n    {}\n"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The address of the course's site with Python beside its pages, served on this machine."""
+    folder = build_site(ROOT, tmp_path_factory.mktemp("site") / "html", python=True).out
+    with serving(folder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://localhost:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def opened(chromium, pages):
+    """`opened(name, **options)` is a page of the site in a browser of its own. In the end no error is left on any."""
+    contexts = []
+    errors = []
+
+    def opened(name, script="", **options):
+        context = chromium.new_context(**options)
+        contexts.append(context)
+        if script:
+            context.add_init_script(script)
+        return visited(context, name)
+
+    def visited(context, name):
+        page = context.new_page()
+        page.set_default_timeout(LOADED)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(f"{pages[1]}/{name}.html")
+        page.locator(".course-check").first.wait_for()
+        return page
+
+    opened.again = visited
+    yield opened
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+DAY1 = "exercises/day1_attention_by_hand"
+
+
+def place_of(page, grade_id="softmax_row"):
+    return page.locator(f".course-answer[data-exercise={grade_id}]")
+
+
+def write(place, source):
+    """Type an answer in place of what its editor holds."""
+    if not place.locator(".cm-content").count():
+        place.locator(".course-code").click()
+    editor = place.locator(".cm-content")
+    editor.press("Control+a")
+    place.page.keyboard.insert_text(source)
+
+
+def result_of(place, button="Check"):
+    """What a button brings, once Python is done."""
+    return result_after(place, lambda: place.get_by_role("button", name=button).click())
+
+
+def result_after(place, act):
+    """What an act brings, once Python is done."""
+    count = int(place.get_attribute("data-finished") or 0)
+    act()
+    place.and_(place.page.locator(f"[data-finished='{count + 1}']")).wait_for()
+    return place.locator(".course-result").inner_text()
+
+
+def points(place):
+    return place.locator(".course-points").inner_text()
+
+
+def answer(page, source):
+    """What the check of the first exercise says of this text."""
+    write(place_of(page), source)
+    return result_of(place_of(page))
+
+
+@pytest.mark.parametrize("day", list(WITHOUT_TORCH))
+def test_solutions_pass_in_the_page_and_stubs_get_nothing(opened, day):
+    solutions = day_numbered(day).notebook(SOLUTIONS)
+    page = opened(f"exercises/{solutions.stem}")
+    total = page.locator(".course-total b")
+    full = sum(all_exercises(day)[grade_id].points for grade_id in WITHOUT_TORCH[day])
+    assert total.inner_text() == f"0 of {full} points"
+    assert "0 of" in result_of(place_of(page, WITHOUT_TORCH[day][0]))
+    page.locator(".course-total input").set_input_files(solutions)
+    page.get_by_text(f"{len(WITHOUT_TORCH[day])} answers are here now").wait_for()
+    for grade_id in WITHOUT_TORCH[day]:
+        message = result_of(place_of(page, grade_id))
+        assert points(place_of(page, grade_id)).startswith("✓"), message
+    assert total.inner_text() == f"{full} of {full} points"
+
+
+def test_every_exercise_of_a_page_has_an_editor_or_says_that_it_needs_torch(opened):
+    for day in DAYS:
+        if path := day.notebook(EXERCISES):
+            page = opened(f"exercises/{path.stem}")
+            places = page.locator(".course-answer").evaluate_all("all => all.map(each => each.dataset.exercise)")
+            assert places == list(WITHOUT_TORCH[day.number])
+            others = len(all_exercises(day.number)) - len(places)
+            assert page.locator(".course-needs-torch").count() == others
+
+
+def test_a_bug_is_named_on_the_start_page_and_python_loads_no_earlier(opened):
+    page = opened("index")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.mouse.wheel(0, 4000)
+    page.wait_for_timeout(500)
+    assert not [url for url in asked if "python" in url or "codemirror" in url]
+    message = answer(page, NAIVE)
+    assert "math.exp overflows above 709" in message
+    assert "row = [1000.0]" in message and "at line 4 of its cell" in message
+    assert "✓" in answer(page, RIGHT)
+    assert points(place_of(page)) == "✓ 2 of 2 points"
+    assert all(url.startswith(page.url.rsplit("/", 1)[0]) for url in asked if not url.startswith(("data:", "blob:")))
+
+
+def test_it_works_by_keyboard_alone(opened):
+    page = opened("index")
+    page.locator(".course-code").focus()
+    page.keyboard.press("Enter")
+    page.locator(".cm-content").wait_for()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(RIGHT)
+    assert "✓" in result_after(place_of(page), lambda: page.keyboard.press("Shift+Enter"))
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Check"
+
+
+FAULTS = {
+    "a syntax error": ("def softmax_row(row):\n    return (row\n", "The cell is not Python yet", "at line 2"),
+    "an error in the cell": ("1 / 0\n", "ZeroDivisionError: division by zero, at line 1"),
+    "another name": ("def soft(row):\n    return row\n", "The cell defines no softmax_row."),
+    "PyTorch": (STUB.format("import torch\n    return torch.softmax(row)"), "PyTorch is not on this page"),
+    "input": (STUB.format("return input()"), "input() has nobody to ask here"),
+    "a newer NumPy": ("import numpy as np\n" + STUB.format("return np.matvec(row, row)"), "The page has NumPy 2.0.2"),
+    "prints without end": (STUB.format("while True: print('x' * 999)"), "Stopped after printing 1,048,576 characters"),
+    "too much memory": (STUB.format("text = 'x'\n    while True: text += text"), "MemoryError"),
+}
+
+
+def test_what_goes_wrong_in_an_answer_is_said(opened):
+    page = opened(DAY1)
+    for fault, (source, *texts) in FAULTS.items():
+        message = answer(page, source)
+        assert all(text in message for text in texts), f"{fault}: {message}"
+    assert "✓" in answer(page, RIGHT)
+
+
+def test_a_loop_without_end_is_stopped_at_its_line_and_the_text_stays(opened):
+    page = opened(DAY1)
+    endless = STUB.format("total = 0\n    while True:\n        total += 1")
+    message = answer(page, endless)
+    assert re.search(r"seconds of work.* line [34]", message), message
+    # Stop ends it at once, and a new worker takes over
+    place = place_of(page)
+    place.get_by_role("button", name="Check").click()
+    place.get_by_role("button", name="Stop").click()
+    place.get_by_text("Stopped. Your text is as it was.").wait_for()
+    assert "total += 1" in place.locator(".cm-content").inner_text()
+    assert "✓" in answer(page, RIGHT)
+
+
+def test_run_shows_what_a_cell_prints(opened):
+    page = opened(DAY1)
+    write(place_of(page), "print('sum')\nsum([1, 2])\n")
+    assert result_of(place_of(page), "Run").split() == ["sum", "3"]
+
+
+def test_reset_puts_the_stub_back(opened):
+    page = opened(DAY1)
+    page.on("dialog", lambda dialog: dialog.accept())
+    write(place_of(page), NAIVE)
+    place_of(page).get_by_role("button", name="Reset").click()
+    assert "your code goes here" in place_of(page).locator(".cm-content").inner_text()
+
+
+def test_an_earlier_answer_is_used_and_lent_where_it_fails(opened):
+    page = opened(DAY1)
+    solutions = nbformat.read(day_numbered(1).notebook(SOLUTIONS), 4).cells
+    layer = next(cell.source for cell in solutions if cell.get("id") == "attention_lists")
+    write(place_of(page), STUB.format("return [0.0 for _ in row]"))
+    result_of(place_of(page))
+    write(place_of(page, "attention_lists"), layer)
+    assert "✓" in result_of(place_of(page, "attention_lists"))
+
+
+def test_what_is_written_survives_closing_and_is_shown_in_another_tab(opened):
+    first = opened(DAY1)
+    second = opened.again(first.context, DAY1)
+    write(place_of(second), "# here too\n")
+    answer(first, RIGHT)
+    second.get_by_text("This answer was changed in another tab.").first.wait_for()
+    second.get_by_role("button", name="Take that text").click()
+    assert "max(row)" in place_of(second).locator(".cm-content").inner_text()
+    first.close()
+    third = opened.again(second.context, DAY1)
+    place_of(third).get_by_text("✓ 2 of 2 points").wait_for()
+    assert "max(row)" in place_of(third).locator(".course-code").inner_text()
+
+
+def test_a_downloaded_notebook_is_the_exercises_with_the_answers_in_it(opened):
+    page = opened(DAY1)
+    answer(page, RIGHT)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as a notebook").click()
+    got = nbformat.read(download.value.path(), 4)
+    expected = nbformat.read(day_numbered(1).notebook(EXERCISES), 4)
+    assert download.value.suggested_filename == day_numbered(1).notebook(EXERCISES).name
+    next(cell for cell in expected.cells if cell.id == "softmax_row").source = RIGHT
+    assert got == expected
+
+
+def test_a_file_that_is_no_notebook_of_the_day_is_refused(opened, tmp_path):
+    page = opened(DAY1)
+    for text, reason in (("no notebook", "This file is not a notebook."), ("{}", "This file has no answers to")):
+        (tmp_path / "a.ipynb").write_text(text)
+        page.locator(".course-total input").set_input_files(tmp_path / "a.ipynb")
+        page.get_by_text(reason).wait_for()
+
+
+def test_a_page_without_a_network_still_checks_after_its_first_visit(opened):
+    page = opened("index")
+    answer(page, NAIVE)
+    page.wait_for_function("navigator.serviceWorker.controller")
+    page.reload()
+    answer(page, NAIVE)
+    page.context.set_offline(True)
+    page.reload()
+    assert "✓" in answer(page, RIGHT)
+    page.context.set_offline(False)
+
+
+def test_a_page_without_a_network_says_that_python_cannot_load(opened):
+    page = opened("index")
+    page.context.route("**/_static/python/**", lambda route: route.abort())
+    assert "Are you online?" in result_of(place_of(page))
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("delete window.WebAssembly", "This browser has no WebAssembly"),
+        ("delete window.Worker", "This browser does not let the page run Python here."),
+    ],
+)
+def test_a_browser_that_cannot_run_python_says_so(opened, script, text):
+    page = opened("index", script)
+    place_of(page).locator(".course-code").click()
+    page.get_by_text(text).wait_for()
+
+
+def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(chromium, pages):
+    page = chromium.new_page()
+    page.goto((pages[0] / "index.html").as_uri())
+    page.locator(".course-code").click()
+    page.get_by_text("make site ARGS=--serve").wait_for()
+    page.close()
+
+
+def test_where_storage_is_refused_it_says_so_and_still_checks(opened):
+    page = opened("index", "IDBFactory.prototype.open = () => { throw new DOMException('refused') }")
+    write(place_of(page), RIGHT)
+    page.get_by_text("Your browser keeps nothing of this page").first.wait_for()
+    assert "✓" in result_of(place_of(page))
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])
+def test_axe_finds_nothing_before_and_after_a_check(opened, scheme, width):
+    page = opened(DAY1, color_scheme=scheme, viewport={"width": width, "height": 900})
+    for _ in range(2):
+        found = Axe().run(page, {"include": [[".course-answer"], [".course-total"]]}, {"preload": False})
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found.response["violations"]] == []
+        answer(page, NAIVE)
+    wide = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert wide[0] <= wide[1]
+
+
+def test_a_class_gets_no_exercises_in_pages(tmp_path):
+    from course_utils.errors import CourseError
+
+    with pytest.raises(CourseError, match="hold the course's answers"):
+        build_site(tmp_path, tmp_path / "out", python=True)
+    with contextlib.suppress(CourseError):
+        build_site(tmp_path, tmp_path / "out")
+    assert json.dumps(sorted(path.name for path in tmp_path.iterdir())) == "[]"
