@@ -9,7 +9,9 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from needs import PYODIDE
+from page_verdicts import cells_of
 
+from course_utils.checks import in_page
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.course import DAYS, EXERCISES, ROOT, SOLUTIONS, day_numbered
 from course_utils.site.build import build_site
@@ -157,6 +159,40 @@ def test_it_works_by_keyboard_alone(opened):
     page.keyboard.press("Escape")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Check"
+
+
+SLIPS = {  # what replaces what in the course's answer
+    (1, "scale_scores"): ("math.sqrt(d_k)", "d_k"),
+    (1, "attention_lists"): ("scale_scores(scores(Q, K), len(K[0]))", "scores(Q, K)"),
+    (2, "stable_softmax"): ("x.max(axis=axis, keepdims=True)", "x.max()"),
+    (3, "by_hand_row"): ("0.378, 0.622", "0.622, 0.378"),
+    (5, "cache_bytes"): ("2 * n_layers", "n_layers"),
+    (6, "online_softmax"): ("l * math.exp(m - m_new)", "l"),
+    (7, "chunks"): ("todo[i] > 1", "todo[i] <= 1"),
+}
+
+
+@pytest.mark.parametrize(("day", "grade_id"), SLIPS)
+def test_a_slip_gets_the_message_of_the_notebook(opened, day, grade_id):
+    given, _, solutions = cells_of(day)
+    right, wrong = SLIPS[day, grade_id]
+    source = solutions[grade_id].replace(right, wrong, 1)
+    assert source != solutions[grade_id]
+    records = []
+    in_page.check(day, grade_id, given, {}, source, records.append)
+    page = opened(f"exercises/{day_numbered(day).notebook(EXERCISES).stem}")
+    write(place_of(page, grade_id), source)
+    message = result_of(place_of(page, grade_id))
+    assert points(place_of(page, grade_id)).startswith(f"{records[0]['points']:g} of")
+    says = records[0]["text"].split("\n\n")[1]  # after the line with the points
+    assert " ".join(says.split()) in " ".join(message.split())
+
+
+def test_the_pages_of_a_build_ask_for_its_own_python(opened, pages):
+    page = opened("index")
+    python = page.locator(".course-answer").get_attribute("data-python")
+    assert (pages[0] / "_static" / python / "python_worker.js").exists()
+    assert python in (pages[0] / "service_worker.js").read_text(encoding="utf-8")
 
 
 FAULTS = {
