@@ -437,7 +437,7 @@ class _Reader:
     def days(self, submission: Submission, among: Iterable[int]) -> list[int]:
         """Return which of these days' exercises are in a notebook; none if it is unreadable or the limit is reached."""
         with contextlib.suppress(Unreadable, CourseError):
-            return days_of(self._read(submission), {day: COURSE.questions(day) for day in among})
+            return days_of(self._read(submission), {day: COURSE.exercises(day) for day in among})
         return []
 
     def is_fresh(self, submission: Submission) -> bool:
@@ -445,7 +445,7 @@ class _Reader:
         with contextlib.suppress(Unreadable, CourseError):
             notebook = self._read(submission)
             days = self.days(submission, COURSE.days())
-            return bool(days) and all(is_fresh(notebook, COURSE.questions(day)) for day in days)
+            return bool(days) and all(is_fresh(notebook, COURSE.exercises(day)) for day in days)
         return False
 
     def _read(self, submission: Submission) -> SubmittedNotebook:
