@@ -85,7 +85,8 @@ def _induction(real: Real, text: Tensor, draws: int) -> dict[str, Any]:
     others = [facts.random_heads(real, len(off), seed, without=off) for seed in range(draws)]
     row = {"fact": "induction", "period": facts.PERIOD, "copies": facts.COPIES, "best": off}
     row |= {"loss": facts.loss(real, tokens), "without_best": facts.loss(real, tokens, off)}
-    row |= {"by_copy": facts.loss_by_copy(real, tokens), "by_copy_without_best": facts.loss_by_copy(real, tokens, off=off)}
+    row |= {"by_copy": facts.loss_by_copy(real, tokens)}
+    row |= {"by_copy_without_best": facts.loss_by_copy(real, tokens, off=off)}
     row |= {"text_loss": facts.loss(real, text), "text_without_best": facts.loss(real, text, off)}
     row["without_random"] = [
         {"heads": heads, "loss": facts.loss(real, tokens, heads), "text_loss": facts.loss(real, text, heads)}

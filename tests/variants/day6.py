@@ -800,6 +800,100 @@ def gradients_in_double_precision(q, k, v, o, lse, do):
     return gradients_in_five_products(*(x.double() for x in (q, k, v, o, lse, do)))
 
 
+# block_backward -----------------------------------------------------------------------------------------------------
+
+
+@right(6, "block_backward")
+def block_by_slices(q, k, v, o, lse, do, first, block_k):
+    root, delta = math.sqrt(q.shape[1]), (do * o).sum(1, keepdim=True)
+    dq, dk, dv = q.new_zeros(q.shape), k.new_zeros(k.shape), v.new_zeros(v.shape)
+    end = first + len(q)
+    for start in range(0, end, block_k):
+        keys = slice(start, min(start + block_k, end))
+        s = q @ k[keys].T / root
+        seen = torch.arange(keys.start, keys.stop)[None] <= torch.arange(first, end)[:, None]
+        p = torch.where(seen, s - lse[:, None], torch.full_like(s, -math.inf)).exp()
+        ds = p * (do @ v[keys].T - delta) / root
+        dq += ds @ k[keys]
+        dk[keys] = ds.T @ q
+        dv[keys] = p.T @ do
+    return dq, dk, dv
+
+
+@right(6, "block_backward")
+def block_from_lists_of_tiles(q, k, v, o, lse, do, first, block_k):
+    end = first + len(q)
+    scaled, delta = q / q.shape[1] ** 0.5, torch.einsum("nd,nd->n", do, o)
+    dq, dk, dv = 0, [], []
+    for j, (keys, values) in enumerate(zip(k[:end].split(block_k), v[:end].split(block_k), strict=True)):
+        s = scaled @ keys.mT
+        hidden = torch.ones(s.shape, dtype=torch.bool).triu(first - j * block_k + 1)
+        p = (s - lse[:, None]).masked_fill_(hidden, -math.inf).exp_()
+        ds = (do @ values.mT - delta[:, None]) * p
+        dq = dq + ds @ keys / q.shape[1] ** 0.5
+        dk.append(ds.mT @ scaled)
+        dv.append(p.mT @ do)
+    rest = len(k) - end
+    return dq, torch.cat([*dk, k.new_zeros(rest, k.shape[1])]), torch.cat([*dv, v.new_zeros(rest, v.shape[1])])
+
+
+@right(6, "block_backward")
+def block_query_by_query_in_each_tile(q, k, v, o, lse, do, first, block_k):
+    dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    for j in range(0, len(k), block_k):
+        if j >= first + len(q):
+            break
+        for r in range(len(q)):
+            keys = slice(j, min(j + block_k, first + r + 1))
+            if keys.stop <= j:
+                continue
+            p = torch.exp(k[keys] @ q[r] / math.sqrt(q.shape[1]) - lse[r])
+            ds = p * (v[keys] @ do[r] - do[r] @ o[r]) / math.sqrt(q.shape[1])
+            dq[r] += ds @ k[keys]
+            dk[keys] += ds[:, None] * q[r]
+            dv[keys] += p[:, None] * do[r]
+    return dq, dk, dv
+
+
+@wrong(6, "block_backward")
+def block_in_numpy(q, k, v, o, lse, do, first, block_k):
+    q, k, v, o, lse, do = (x.numpy() for x in (q, k, v, o, lse, do))
+    end = first + len(q)
+    s = q @ k[:end].T / math.sqrt(q.shape[1])
+    p = np.where(np.tri(*s.shape, k=first) > 0, np.exp(np.minimum(s - lse[:, None], 1.0)), 0.0).astype(q.dtype)
+    ds = p * (do @ v[:end].T - (do * o).sum(1)[:, None]) / q.dtype.type(math.sqrt(q.shape[1]))
+    dk, dv = np.zeros_like(k), np.zeros_like(v)
+    dk[:end], dv[:end] = ds.T @ q, p.T @ do
+    return ds @ k[:end], dk, dv
+
+
+@wrong(6, "block_backward")
+def block_with_tiles_kept(q, k, v, o, lse, do, first, block_k):
+    end, root = first + len(q), math.sqrt(q.shape[1])
+    tiles = []
+    for j in range(0, end, block_k):
+        s = q @ k[j : j + block_k].T / root
+        later = j + torch.arange(s.shape[1]) > first + torch.arange(len(q))[:, None]
+        tiles.append((s.masked_fill(later, -math.inf) - lse[:, None]).exp())
+    dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    for j, p in zip(range(0, end, block_k), tiles, strict=True):
+        ds = p * (do @ v[j : j + block_k].T - (do * o).sum(1, keepdim=True)) / root
+        dq += ds @ k[j : j + block_k]
+        dk[j : j + block_k], dv[j : j + block_k] = ds.T @ q, p.T @ do
+    return dq, dk, dv
+
+
+@wrong(6, "block_backward")
+def block_in_single_precision(q, k, v, o, lse, do, first, block_k):
+    return block_by_slices(*(x.float() for x in (q, k, v, o, lse, do)), first, block_k)
+
+
+@wrong(6, "block_backward")
+def block_written_over_the_output(q, k, v, o, lse, do, first, block_k):
+    o.mul_(do)
+    return block_by_slices(q, k, v, o / do, lse, do, first, block_k)
+
+
 # row_in_blocks ------------------------------------------------------------------------------------------------------
 
 

@@ -76,7 +76,7 @@ def test_bars_show_the_bytes_of_the_record_and_their_times():
 def test_a_rise_is_as_long_as_it_was_measured():
     (ax,) = FIGURES["rises"]().axes
     assert [bar.get_width() for bar in ax.patches] == [0.002, 0.25, -0.001]
-    assert [text.get_text() for text in ax.texts] == ["0.002 ± 0.002", "0.250 ± 0.030", "-0.001 ± 0.004"]
+    assert [text.get_text() for text in ax.texts] == ["0.002 ± 0.002", "0.250 ± 0.030", "−0.001 ± 0.004"]
 
 
 def test_every_task_stands_on_the_roof_at_its_intensity():

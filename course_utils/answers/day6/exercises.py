@@ -702,6 +702,125 @@ BACKWARD_MISTAKES = (
 )  # fmt: skip
 
 
+# Backward of a block of queries --------------------------------------------------------------------------------------
+
+
+def reference_block_backward(q, k, v, o, lse, do, first, block_k):
+    return block_backwards()(q, k, v, o, lse, do, first, block_k)
+
+
+def block_backwards(
+    scale=lambda d: d**-0.5,
+    after=lambda d: d**-0.5,
+    allowed=lambda row, column: column <= row,
+    mask=lambda s, keep: s.masked_fill(~keep, -INFINITY),
+    weigh=lambda s, lse: torch.exp(s - lse[:, None]),
+    late=lambda p, keep: p,
+    delta=lambda do, o, p, dp: (do * o).sum(dim=-1, keepdim=True),
+    jacobian=lambda p, dp, delta: p * (dp - delta),
+    stop=lambda first, b, m: min(first + b, m),
+    keys_of=lambda stop, block_k: range(0, stop, block_k),
+    local=lambda first, j: (first, j),
+    more=lambda dq, tile: dq + tile,
+    at=lambda j: j,
+    values=lambda p, ds, do: p.T @ do,
+):
+    """The backward of one block of queries, tile by tile, with one thing changed."""
+
+    def block_backward(q, k, v, o, lse, do, first, block_k):
+        q, k, v, o, lse, do = map(torch.as_tensor, (q, k, v, o, lse, do))
+        d = q.shape[1]
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        end = stop(first, len(q), len(k))
+        for j in keys_of(end, block_k):
+            tile = slice(j, min(j + block_k, len(k)))
+            s = q @ k[tile].T * scale(d)
+            rows, columns = (start + torch.arange(n) for start, n in zip(local(first, j), s.shape, strict=True))
+            keep = allowed(rows[:, None], columns)
+            p = late(weigh(mask(s, keep), lse), keep)
+            dp = do @ v[tile].T
+            ds = jacobian(p, dp, delta(do, o, p, dp))
+            dq = more(dq, ds @ k[tile] * after(d))
+            place = slice(at(j), at(j) + s.shape[1])
+            dk[place] += ds.T @ q * after(d)
+            dv[place] += values(p, ds, do)
+        return dq, dk, dv
+
+    return block_backward
+
+
+def all_tiles(first, b, m):
+    return m
+
+
+def unmasked(s, keep):
+    return s
+
+
+def whole_row(q, k, v, o, lse, do, first, block_k):
+    """All keys that the block sees in one tile."""
+    return block_backwards()(q, k, v, o, lse, do, first, len(k))
+
+
+def first_rows_only(j):
+    return 0
+
+
+BLOCK_MISTAKES = (
+    Mistake("not in tiles", whole_row,
+        "The gradients are right, but the block meets all its keys in one tile. Loop over the keys, block_k at a time, "
+        "and let each tile go before the next."),
+    Mistake("masked, not skipped", block_backwards(stop=all_tiles),
+        "The gradients are right, but tiles that no query of the block sees are made and masked. End the loop after "
+        "the last key that the block's last query sees."),
+    Mistake("not masked", block_backwards(mask=unmasked),
+        "Nothing is masked in the tiles that are visited. The query of row r sees the keys up to first + r: P is 0 "
+        "elsewhere."),
+    Mistake("no mask at all", block_backwards(mask=unmasked, stop=all_tiles),
+        "Every query sees every key. The query of row r sees the keys up to first + r."),
+    Mistake("masked with 0", block_backwards(mask=lambda s, keep: s * keep),
+        "Masked scores are 0, and e^(0 − lse) is not 0. Put −∞ in their place."),
+    Mistake("masked after the exponential", block_backwards(mask=unmasked, late=lambda p, keep: p * keep),
+        "The mask comes after the exponential. Where a later key has a large score, e^(score − lse) is ∞, and ∞ · 0 is "
+        "NaN. Put −∞ into the scores before."),
+    Mistake("the mask counts within the tile", block_backwards(local=lambda first, j: (0, 0)),
+        "The mask compares places within the tile. Row r is token first + r of the text, and column c is token j + c."),
+    Mistake("first left out", block_backwards(local=lambda first, j: (0, j)),
+        "The rows are counted from 0. Row r of the block is token first + r of the text."),
+    Mistake("diagonal excluded", block_backwards(allowed=lambda row, column: column < row),
+        "A query does not see its own key. It may: the keys up to first + r."),
+    Mistake("one key too many", block_backwards(allowed=lambda row, column: column <= row + 1,
+        stop=lambda first, b, m: min(first + b + 1, m)),
+        "Each query sees one key too many. The query of row r sees the keys up to first + r."),
+    Mistake("ends at the block's first query", block_backwards(stop=lambda first, b, m: min(first + 1, m)),
+        "The loop ends at the last key that the block's first query sees. The last query sees more: go on to "
+        "first + b − 1."),
+    Mistake("whole tiles only",
+        block_backwards(keys_of=lambda stop, block_k: range(0, stop // block_k * block_k, block_k)),
+        "The last, smaller tile of keys is left out. range(0, stop, block_k) begins a tile there."),
+    Mistake("dq of the last tile", block_backwards(more=lambda dq, tile: tile),
+        "dq is that of the last tile of keys alone. It is the sum over all tiles."),
+    Mistake("each tile in the first rows", block_backwards(at=first_rows_only),
+        "Every tile is added to the first rows of dk and dv. The tile that begins at key j belongs to rows j and on."),
+    Mistake("delta left out", block_backwards(jacobian=lambda p, dp, delta: p * dp),
+        "delta is missing: dS = P ∘ (dP − delta), with delta the row sum of do ∘ o."),
+    Mistake("delta of each tile", block_backwards(delta=lambda do, o, p, dp: (p * dp).sum(dim=-1, keepdim=True)),
+        "delta is made of one tile, by P ∘ dP. It belongs to the whole row: rowsum(do ∘ o), which o knows already."),
+    Mistake("softmax of each tile", block_backwards(weigh=lambda s, lse: torch.nan_to_num(torch.softmax(s, dim=-1))),
+        "P is a softmax over one tile. lse is that of all keys that the query sees: P = e^(score − lse)."),
+    Mistake("the scale is missing after", block_backwards(after=lambda d: 1.0),
+        "dq and dk are too large by √d_k: the scores were divided by √d_k, so their gradient is, too."),
+    Mistake("the scale is missing in P", block_backwards(scale=lambda d: 1.0),
+        "The scores are not divided by √d_k when P is made again. lse is that of the scaled scores."),
+    Mistake("no scale at all", block_backwards(scale=lambda d: 1.0, after=lambda d: 1.0),
+        "√d_k is missing, in the scores and in dq and dk."),
+    Mistake("lse taken for l", block_backwards(weigh=lambda s, lse: torch.exp(s) / lse[:, None]),
+        "P is e^score divided by lse. lse is a logarithm: e^(score − lse)."),
+    Mistake("dv from dS", block_backwards(values=lambda p, ds, do: ds.T @ do),
+        "dv is dSᵀ do here. o = P v, so dv = Pᵀ do."),
+)  # fmt: skip
+
+
 # A row in blocks, in NumPy --------------------------------------------------------------------------------------------
 
 
@@ -1087,6 +1206,7 @@ EXERCISES = {
     ),
     "find_the_bug": Exercise(2, {"broken_tiled_attention": streamed()}, BUG_MISTAKES),
     "flash_backward": Exercise(5, {"flash_backward": reference_backward}, BACKWARD_MISTAKES),
+    "block_backward": Exercise(5, {"block_backward": reference_block_backward}, BLOCK_MISTAKES),
     "row_in_blocks": Exercise(4, {"one_pass": passed_over()}, ROW_MISTAKES, rtol=1e-4, atol=1e-4),
     "triton_inner_loop": Exercise(5, {"attend_to_keys": looped()}, LOOP_MISTAKES, rtol=1e-4, atol=1e-4),
     "tells_right": duel(),

@@ -200,7 +200,7 @@ def number_formats(formats: Mapping[str, tuple[float, float, float]], std: float
     rows = range(len(formats))
     x = np.linspace(-4 * std, 4 * std, 201)
     left.fill_between(x, -0.6, -0.6 - 0.9 * np.exp(-0.5 * (x / std) ** 2), color=RAW, linewidth=0)
-    for row, (name, (low, high)) in zip(rows, ranges.items(), strict=True):
+    for row, (low, high) in zip(rows, ranges.values(), strict=True):
         left.barh(row, high - low, left=low, height=0.5, color="none", edgecolor=palette.INK, hatch=_HATCHES[row])
         left.text(high + 3, row, f"{high:.1f}", va="center")
     left.text(3.1 * std, -1.0, f"scores, std {std:g}", va="center")
@@ -227,14 +227,14 @@ def number_formats(formats: Mapping[str, tuple[float, float, float]], std: float
     right.set_title("distance to the next number")
     fig.subplots_adjust(left=0.1, right=0.985, top=0.9, bottom=0.18, wspace=0.3)
     held = "; ".join(f"{name} from {low:.1f} to {high:.1f}" for name, (low, high) in ranges.items())
-    at = "; ".join(f"{name} {eps * 2048:.2g}" for name, (*_, eps) in formats.items())
+    gaps = "; ".join(f"{name} {eps * 2048:.2g}" for name, (*_, eps) in formats.items())
     narrow = min(ranges, key=lambda name: ranges[name][1])
     coarse = max(formats, key=lambda name: formats[name][2])
     return described(
         fig,
         f"Left: the scores x whose e^x a type of number holds in full: {held}; above them a bell curve of scores with "
-        f"standard deviation {std:g}. Right: how far apart neighbouring numbers are, against their size, on logarithmic "
-        f"axes. At 2048: {at}. The line of {narrow} ends first.",
+        f"standard deviation {std:g}. Right: how far apart neighbouring numbers are, against their size, on "
+        f"logarithmic axes. At 2048: {gaps}. The line of {narrow} ends first.",
         f"{narrow} reaches least far, and {coarse} has the widest gaps. Where a line passes 1, adding 1 is lost.",
     )
 

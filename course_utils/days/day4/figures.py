@@ -362,8 +362,8 @@ def heads_of_a_model(scores: Any, best: Sequence[tuple[int, int]], score: str) -
         fig,
         f"{score[0].upper()}{score[1:]} of {layers * heads} heads, {layers} layers of {heads}. "
         f"The {len(best)} largest, as (layer, head), are framed: {framed}.",
-        f"A column holds the heads of one layer. {(scores < 0.1).sum()} of the {layers * heads} heads score below 0.1 and "
-        f"look nearly white; all of the framed ones are in layer {first} or later.",
+        f"A column holds the heads of one layer. {(scores < 0.1).sum()} of the {layers * heads} heads score below 0.1 "
+        f"and look nearly white; all of the framed ones are in layer {first} or later.",
     )
 
 

@@ -20,7 +20,8 @@ _MARKS = [None, "o", "s", "^"]  # so that two lines that coincide can both be se
 def dependence_maps(maps: Any, tolerance: float = 1e-12) -> Figure:
     """Draw how strongly each output (row) depends on each token (column), as a grid of numbers per implementation.
 
-    All grids share one colour scale. A number above the diagonal that exceeds the tolerance is a leak; it is framed and has the colour of errors.
+    All grids share one colour scale. A number above the diagonal that exceeds the tolerance is a leak; it is framed and
+    has the colour of errors.
 
     Args:
         maps: title -> (T, T) amounts, not negative.

@@ -71,8 +71,8 @@ class SaturationExplorer(CourseWidget):
     scaled: whether the scores are divided by √d_k. seed: which draw, 0 to 999999. All can be read and set, and the
     page's controls set them. Beside this draw stand the `.means` over many draws, with the scale and without, so that
     one lucky draw misleads nobody: largest weight, entropy in nats (at most log n_keys), trace of the softmax Jacobian.
-    trace: whether the page, the picture and the text tell of the last of these. compare: whether they tell of the scale,
-    which is off without that.
+    trace: whether the page, the picture and the text tell of the last of these. compare: whether they tell of the
+    scale, which is off without that.
     A longer query starts with the numbers of the shorter one, and more keys start with the fewer ones.
     Raises ValueError or TypeError for a setting that is not there.
     """
@@ -156,9 +156,9 @@ class SaturationExplorer(CourseWidget):
             falling = "entropy and the trace of the Jacobian fall"
         if not self.compare:
             return (
-                f"Softmax weights of {self.n_keys} keys at d_k = {self.d_k}, one draw: the largest is {draw:.2f}. Beside "
-                f"it {count} measures over d_k from 1 to 4096, means over many draws. The largest weight rises towards 1 "
-                f"while {falling} towards 0. At d_k = {self.d_k} the mean largest weight is {raw:.2f}."
+                f"Softmax weights of {self.n_keys} keys at d_k = {self.d_k}, one draw: the largest is {draw:.2f}. "
+                f"Beside it {count} measures over d_k from 1 to 4096, means over many draws. The largest weight rises "
+                f"towards 1 while {falling} towards 0. At d_k = {self.d_k} the mean largest weight is {raw:.2f}."
             )
         on = "with" if self.scaled else "without"
         return (

@@ -692,6 +692,107 @@ def gradients_in_dtype(function: Callable, q: Array, *args: Any) -> dict[str, An
     return of_one_dtype(named(function(q, *args), ("dq", "dk", "dv")), q)
 
 
+# Backward of a block of queries --------------------------------------------------------------------------------------
+
+GRADIENTS = ("dq", "dk", "dv")
+
+
+def block_backward(rng: np.random.Generator) -> list[Rung]:
+    def of(b, m, d_k, d_v, first, block_k, size=1.0):
+        q, k, v = draw_qkv(rng, b, m, d_k, d_v, size=size)
+        return (*with_causal_forward(q, k, v, draw(rng, b, d_v), first), first, block_k)
+
+    single = of(3, 7, 4, 2, 3, 2)
+    single = *(x.astype(np.float32) for x in single[:6]), *single[6:]
+    ahead = draw_qkv(rng, 3, 8, 1, 2)
+    ahead[0][:], ahead[1][5:] = 1.0, 900.0  # the keys that nobody sees have by far the largest scores
+    near = np.ones((2, 1)), 1000 + 1e-5 * rng.permutation(4)[:, None], draw(rng, 4, 2)
+    long = of(24, 72, 2, 2, 48, 6)
+    early = of(4, 20, 3, 2, 2, 3)
+    flat = draw_qkv(rng, 2, 5, 3, 2)
+    return [
+        Rung("one tile holds everything", of(2, 3, 3, 2, 1, 4),
+            "One tile: P = e^(score − lse) where a key is seen and 0 elsewhere; dv = Pᵀ do, dP = do vᵀ, dS = P ∘ (dP − "
+            "delta), dq = dS k and dk = dSᵀ q, both divided by √d_k."),
+        Rung("the first token", of(1, 4, 2, 3, 0, 2),
+            "It sees its own key alone, with weight 1: dq and dk are 0, and dv is do in its first row.",
+            shape_hint="dq has the shape of q, dk that of k, dv that of v: keys that nobody sees have rows of 0."),
+        Rung("the last token", of(1, 6, 3, 2, 5, 2), "A single query that sees every key: no mask is needed."),
+        Rung("two tiles of keys", of(2, 4, 3, 5, 2, 2),
+            "dq is a sum over the tiles of keys. dk and dv are not: each tile has rows of its own in them."),
+        Rung("tiles that do not divide the keys", of(3, 7, 4, 2, 4, 3),
+            "The last tile of keys is smaller. Slices end by themselves where a tensor ends."),
+        Rung("the block begins in the middle of a tile", of(3, 9, 2, 4, 3, 4),
+            "Row r is token first + r of the whole text, and column c of a tile is token j + c: compare these two."),
+        Rung("the diagonal runs through several tiles", of(6, 12, 3, 2, 4, 2),
+            "The first rows of the block see nothing of tiles that its last row sees: their P is 0 there."),
+        Rung("later keys with large scores", (*with_causal_forward(*ahead, draw(rng, 3, 2), 2), 2, 3),
+            "Keys that no query of the block sees add nothing, whatever their scores: e^(score − lse) overflows there. "
+            "Put −∞ into the scores before the exponential."),
+        Rung("blocks of one key", of(3, 6, 2, 2, 2, 1), "One key at a time."),
+        Rung("a block of all tokens", of(5, 5, 3, 2, 0, 2), "The block may be the whole text, with first = 0."),
+        Rung("all sizes equal", of(3, 3, 3, 3, 0, 2), "With equal sizes a wrong transpose raises nothing."),
+        Rung("d_k = 9, the scale", of(4, 6, 9, 3, 2, 4, size=1.5),
+            "The scores are q · k / √d_k, so √d_k divides once in P, and once more in dq and in dk."),
+        Rung("a gradient of zeros", (*with_causal_forward(*flat, np.zeros((2, 2)), 3), 3, 2),
+            "Where do is 0 all gradients are 0."),
+        Rung("large scores", of(4, 8, 3, 2, 4, 3, size=40.0),
+            "exp(1000) is infinity: subtract lse before the exponential. No other maximum is needed."),
+        Rung(TOO_NEAR, (*with_causal_forward(*near, draw(rng, 2, 2), 2), 2, 2),
+            "The scores are 1000 and some 0.00001, in float64. float32, which keeps about seven digits, makes them all "
+            "alike: keep the dtype on the way."),
+        Rung("float64 in, float64 out", of(3, 6, 2, 3, 2, 2), FLOAT64, block_gradients_in_dtype),
+        Rung("float32", single, "All tensors are float32 here, and what you make and return must be too.",
+            block_gradients_in_dtype, SINGLE),
+        Rung(UNTOUCHED, of(3, 6, 2, 3, 2, 2), NEW_TENSORS, writes),
+        Rung("one tile at a time", long,
+            "The gradients are right, but as many numbers are made or kept at a time as the block has scores: P of all "
+            "keys, or all its tiles. Loop over the keys, block_k at a time, and let each tile go. Only PyTorch's "
+            "tensors can be watched: no .numpy() or .tolist().",
+            keeps_all_scores),
+        Rung("unseen tiles are skipped", early,
+            "Behind the last key that the block sees, keys and values are NaN here, and NaN has come into a gradient, "
+            "since 0 · NaN is NaN. A tile was made and masked that should be skipped: end the loop before it.",
+            touches_unseen_tiles),
+    ]  # fmt: skip
+
+
+def with_causal_forward(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, do: np.ndarray, first: int
+) -> tuple[np.ndarray, ...]:
+    """Return (q, k, v, o, lse, do) of a block of queries that are the tokens from `first` on of a causal text."""
+    scores = q @ k.T / math.sqrt(q.shape[1])
+    scores = np.where(np.tri(len(q), len(k), k=first) > 0, scores, -INFINITY)
+    m = scores.max(axis=1)
+    lse = m + np.log(np.exp(scores - m[:, None]).sum(axis=1))
+    return q, k, v, np.exp(scores - lse[:, None]) @ v, lse, do
+
+
+def block_gradients_in_dtype(function: Callable, q: Array, *args: Any) -> dict[str, Any]:
+    return of_one_dtype(named(function(q, *args), GRADIENTS), q)
+
+
+def keeps_all_scores(function: Callable, q: Array, k: Array, *args: Any) -> dict[str, Any]:
+    """Return 1.0 if the block's scores exist all at a time, or are computed where they cannot be watched, else 0.0."""
+    observed = watch(function, q, k, *args)
+    first = args[-2]
+    seen = len(q) * (first + len(q)) - len(q) * (len(q) - 1) // 2  # pairs of a query and a key that it sees
+    outside = observed.taken_out >= seen / 2 or observed.work < 0.9 * seen * q.shape[1]
+    whole_block = 2 * observed.largest >= len(q) * len(k) or observed.most_kept >= len(q) * len(k)
+    return {"measure": float(outside or whole_block)} | named(observed.result, GRADIENTS)
+
+
+def touches_unseen_tiles(function: Callable, q: Array, k: Array, v: Array, *args: Any) -> dict[str, Any]:
+    """Return 1.0 if keys or values of a tile that no query sees come into a gradient, else 0.0; and the gradients."""
+    result = named(function(q, k, v, *args), GRADIENTS)
+    first, block_k = args[-2:]
+    unseen = math.ceil((first + len(q)) / block_k) * block_k
+    marked_k, marked_v = k + 0, v + 0
+    marked_k[unseen:] = marked_v[unseen:] = math.nan
+    found = named(function(q, marked_k, marked_v, *args), GRADIENTS)
+    return {"measure": float(any(np.isnan(np.asarray(x)).any() for x in found.values()))} | result
+
+
 # A row in blocks, in Triton ------------------------------------------------------------------------------------------
 
 
@@ -988,6 +1089,26 @@ def forward(part: int) -> Callable[[Draft], np.ndarray]:
     return lambda draft: with_forward(*draft.args[:3], np.zeros(1))[part].astype(draft.args[0].dtype)
 
 
+def causal_forward(part: int) -> Callable[[Draft], np.ndarray]:
+    """Return a function that computes o (part 3) or lse (part 4) of the last tokens of a causal text."""
+
+    def draw_part(draft: Draft) -> np.ndarray:
+        q, k, v = draft.args[:3]
+        return with_causal_forward(q, k, v, np.zeros(1), len(k) - len(q))[part].astype(q.dtype)
+
+    return draw_part
+
+
+def first_of_the_last(draft: Draft) -> int:
+    """Return the place of the first query where the block ends with the text."""
+    q, k = draft.args[:2]
+    return len(k) - len(q)
+
+
+def ends_with_the_text(q: Array, k: Array, *args: Any) -> bool:
+    return len(q) <= len(k)
+
+
 def within(q: Array, k: Array, v: Array, length: int, block_k: int) -> bool:
     return length <= k.shape[-2]
 
@@ -1040,6 +1161,21 @@ SMALL_TILES = (
     Small(("n d", "m d", "m e", whole(), whole(), FROM_RUNG), measures=(None, tiled_in_dtype, writes), fits=sees_a_key),
 )
 SMALL_BACKWARD = (Small(("n d", "m d", "m e", forward(3), forward(4), "n e")),)
+SMALL_BLOCK = (
+    Small((BLANK,) * 6, measures=(keeps_all_scores, touches_unseen_tiles)),
+    Small(
+        ("b d", "m d", "m e", causal_forward(3), causal_forward(4), "b e", first_of_the_last, whole()),
+        measures=(None, block_gradients_in_dtype, writes),
+        fits=ends_with_the_text,
+    ),
+)
+QUERY_BLOCKS = (
+    ("with several tiles of keys", "with one tile of keys", lambda q, k, *rest: len(k) > rest[-1]),
+    ("where block_k does not divide the keys", "where it does", lambda q, k, *rest: len(k) % rest[-1] > 0),
+    ("with several queries", "with one query", lambda q, *_: len(q) > 1),
+    ("where keys come after the block", "where none do", lambda q, k, *rest: rest[-2] + len(q) < len(k)),
+    ("where the block does not begin with a tile", "where it does", lambda q, k, *rest: rest[-2] % rest[-1] > 0),
+)
 LADDERS = {
     "by_hand_online": Ladder(
         ("m_after", "l_after", "output"),
@@ -1075,8 +1211,29 @@ LADDERS = {
     "bytes_moved": Ladder(
         ("flash_bytes", "naive_bytes"), ("bytes",), bytes_moved, quantities=counted, small=(Small((whole(),) * 4),)
     ),
+    "find_the_bug": Ladder(
+        ("broken_tiled_attention",),
+        ("o", "lse"),
+        find_the_bug,
+        tensors=True,
+        cases=BLOCKS,
+        forbidden=WHOLE_ATTENTION,
+        small=(
+            Small(("… n d", "… m d", "… m e", whole(), whole()), measures=(None, writes), fits=within),
+            IN_BLOCKS,
+        ),
+    ),
     "flash_backward": Ladder(
         ("flash_backward",), ("dq", "dk", "dv"), flash_backward, tensors=True, forbidden=AUTOGRAD, small=SMALL_BACKWARD
+    ),
+    "block_backward": Ladder(
+        ("block_backward",),
+        GRADIENTS,
+        block_backward,
+        tensors=True,
+        cases=QUERY_BLOCKS,
+        forbidden=AUTOGRAD,
+        small=SMALL_BLOCK,
     ),
     "row_in_blocks": Ladder(
         ("one_pass",),
@@ -1101,18 +1258,6 @@ LADDERS = {
             ),
         ),
         called=("q", "k", "v", "causal", "block_q", "block_k"),
-    ),
-    "find_the_bug": Ladder(
-        ("broken_tiled_attention",),
-        ("o", "lse"),
-        find_the_bug,
-        tensors=True,
-        cases=BLOCKS,
-        forbidden=WHOLE_ATTENTION,
-        small=(
-            Small(("… n d", "… m d", "… m e", whole(), whole()), measures=(None, writes), fits=within),
-            IN_BLOCKS,
-        ),
     ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
