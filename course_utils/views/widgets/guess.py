@@ -11,7 +11,7 @@ import traitlets
 
 from course_utils.course import WORK_FOLDER
 from course_utils.errors import CourseError
-from course_utils.guesses import Question, Nearness, brief, judge, keep, read
+from course_utils.guesses import Nearness, Question, brief, judge, keep, read
 from course_utils.guesses.nearness import as_places, ticks
 from course_utils.views import palette
 from course_utils.views.drawing import typeset
