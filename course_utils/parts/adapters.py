@@ -184,10 +184,10 @@ def attention_in_tiles(answer: Callable, block_q: int = QUERIES, block_k: int = 
     """Adapt tiled_attention(q, k, v, block_q, block_k, causal), tensors: it gets one head at a time."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        group = q.shape[1] // k.shape[1]
+        sharing = q.shape[1] // k.shape[1]  # heads of queries for each head of keys
         output = torch.empty_like(q)
         for head in range(q.shape[1]):
-            keys, values = k[0, head // group], v[0, head // group]
+            keys, values = k[0, head // sharing], v[0, head // sharing]
             result, _lse = answer(q[0, head], keys, values, block_q, block_k, causal=True)
             output[0, head] = _fitting(result, q.shape[2:], q)
         return output, None

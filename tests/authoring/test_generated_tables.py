@@ -126,7 +126,7 @@ def test_the_points_come_from_the_checks(texts):
     change(source, r"^  points: 2$", "  points: 7")
     write_counts(texts)
     text = source.read_text(encoding="utf-8")
-    assert "Twelve exercises, 36 points: ten core, about 110 minutes, and two further, about 20 minutes." in text
+    assert "Twelve exercises, 36 points: nine core, about 90 minutes, and three further, about 50 minutes." in text
     assert re.search(r"^7 points · difficulty", text, re.MULTILINE)
 
 

@@ -350,6 +350,7 @@ GONE: dict[str, dict[int, set[str]]] = {
             "the head that looks back by one",
             "heads as wide as the model",
         },
+        5: {"the most frugal model"},
     },
 }
 ASKED_ANEW = {"by_hand_three", "find_the_parcel"}  # exercises that have asked for something else since

@@ -97,7 +97,8 @@ def rises(caches: Any) -> Figure:
     sizes, errors = zip(*caches.values(), strict=True)
     ax.barh(places, sizes, xerr=errors, height=0.6, color=palette.WRONG, ecolor=palette.INK)
     for place, (size, error) in enumerate(caches.values()):
-        ax.text(max(size, 0) + error + 0.012 * max(sizes), place, f"{size:.3f} ± {error:.3f}".replace("-", "−"), va="center")
+        told = f"{size:.3f} ± {error:.3f}".replace("-", "−")
+        ax.text(max(size, 0) + error + 0.012 * max(sizes), place, told, va="center")
     ax.set(xlabel="rise in the loss, nats per token", xlim=(min(0, *sizes) - 0.01, 1.45 * max(sizes)))
     ax.set_ylim(len(caches) - 0.5, -0.5)
     ax.set_yticks(places, list(caches))
