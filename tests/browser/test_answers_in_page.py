@@ -13,7 +13,7 @@ from needs import PYODIDE
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.course import DAYS, EXERCISES, ROOT, SOLUTIONS, day_numbered
 from course_utils.site.build import build_site
-from course_utils.site.exercise_pages import WITHOUT_TORCH
+from course_utils.site.exercise_pages import WITHOUT_TORCH, is_answer
 from course_utils.site.serve import serving
 
 pytestmark = PYODIDE
@@ -228,6 +228,9 @@ def test_what_is_written_survives_closing_and_is_shown_in_another_tab(opened):
     first.close()
     third = opened.again(second.context, DAY1)
     place_of(third).get_by_text("✓ 2 of 2 points").wait_for()
+    course_map = second.context.new_page()
+    course_map.goto(second.url.replace(DAY1, "notebooks/course_map"))
+    course_map.get_by_text(re.compile(r"Day 1: Attention by hand, 2 of \d+ points")).wait_for()
     assert "max(row)" in place_of(third).locator(".course-code").inner_text()
 
 
@@ -241,6 +244,28 @@ def test_a_downloaded_notebook_is_the_exercises_with_the_answers_in_it(opened):
     assert download.value.suggested_filename == day_numbered(1).notebook(EXERCISES).name
     next(cell for cell in expected.cells if cell.id == "softmax_row").source = RIGHT
     assert got == expected
+
+
+def test_answers_that_need_torch_come_back_with_the_download(opened):
+    """A notebook goes through the page, and nothing in it is lost."""
+    page = opened(DAY1)
+    solutions = day_numbered(1).notebook(SOLUTIONS)
+    page.locator(".course-total input").set_input_files(solutions)
+    page.get_by_text("answers are here now").wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as a notebook").click()
+    got, expected = ({cell.id: cell.source for cell in nbformat.read(path, 4).cells if is_answer(cell)}
+                     for path in (download.value.path(), solutions))  # fmt: skip
+    assert got == expected
+
+
+def test_an_answer_is_replaced_only_if_one_agrees(opened):
+    page = opened(DAY1)
+    answer(page, RIGHT)
+    page.on("dialog", lambda dialog: dialog.dismiss())
+    page.locator(".course-total input").set_input_files(day_numbered(1).notebook(SOLUTIONS))
+    page.wait_for_timeout(500)
+    assert "max(row)" in place_of(page).locator(".cm-content").inner_text()
 
 
 def test_a_file_that_is_no_notebook_of_the_day_is_refused(opened, tmp_path):
@@ -287,6 +312,17 @@ def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(chromium, pages):
     page.goto((pages[0] / "index.html").as_uri())
     page.locator(".course-code").click()
     page.get_by_text("make site ARGS=--serve").wait_for()
+    page.close()
+
+
+def test_a_page_in_the_viewer_of_jupyterlab_says_how_to_serve_it(chromium, pages):
+    """The viewer shows a page in a frame that has no origin, in which no worker runs."""
+    page = chromium.new_page()
+    page.goto(f"{pages[1]}/404.html")
+    page.set_content(f"<iframe sandbox='allow-scripts' width=1200 height=800 src='{pages[1]}/index.html'></iframe>")
+    frame = page.frame_locator("iframe")
+    frame.locator(".course-code").click()
+    frame.get_by_text("make site ARGS=--serve").wait_for()
     page.close()
 
 
