@@ -194,11 +194,13 @@ class JudgedExercise:
         messages = [slip.message for slip in slips]
         names = [slip.name for slip in slips]
         if unexplained or not slips:
-            # What no mistake explains gets a relation where there is one, and in any case the first wrong entry.
+            # What no mistake explains gets a relation, if there is one and no advice of its own is as good; and in any
+            # case the first wrong entry is named.
             entries = [each.rung for each in right]
             mine = [each.array(each.rung) for each in outcomes]
             expected = [each.array(each.rung) for each in right]
-            relation = relate_by_hand(entries, mine, expected, [i not in unexplained for i in range(len(held))])
+            told = [i not in unexplained or name in self.ladder.advice_on for i, name in enumerate(entries)]
+            relation = relate_by_hand(entries, mine, expected, told)
             first = unexplained[0] if unexplained else held.index(False)
             messages += [relation.message] if relation else []
             messages.append(self._describe_failure(outcomes[first], right[first]))
@@ -454,7 +456,7 @@ class JudgedExercise:
         shape = right.values[part].shape
         if self.ladder.by_hand:
             place = f"[{i}]" if shape else ""
-            return f"{part}{place} is not right. {self.ladder.advice}"
+            return f"{part}{place} is not right. {self.ladder.advice_on.get(part, self.ladder.advice)}"
         if part == "measure":
             return self._hint(right)
         place = f"{part}[{', '.join(map(str, np.unravel_index(i, shape)))}]" if shape else part
