@@ -13,7 +13,7 @@ from types import EllipsisType
 import nbformat
 
 import course_utils
-from course_utils.answer_key.strip_answers import HIDDEN, find_regions, stub_source
+from course_utils.answer_key.strip_answers import HIDDEN, UNGRADED, find_regions, stub_source
 from course_utils.checks.cells import statements
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.kernel.evidence import find_ladder
@@ -24,7 +24,6 @@ from course_utils.errors import CourseError
 KEYS = "keys.json"
 # Folders whose code decides grades, and folders that the reference answers use.
 DECISIVE = ("answer_key", "answers", "attention", "checks", "costs", "days", "grading", "models", "sandbox", "serving")
-UNGRADED = "ungraded"  # tag of a given cell that grading does not run
 
 
 @dataclass(frozen=True)

@@ -241,11 +241,13 @@ class JudgedExercise:
         messages = [slip.message for slip in slips]
         names = [slip.name for slip in slips]
         if unexplained or not slips:
-            # What no mistake explains gets a relation where there is one, and in any case the first wrong entry.
+            # What no mistake explains gets a relation, unless its name has advice of its own, which says more. In any
+            # case the first wrong entry is named.
             entries = [each.rung for each in comparison.right]
             mine = [each.array(each.rung) for each in comparison.outcomes]
             expected = [each.array(each.rung) for each in comparison.right]
-            relation = relate_by_hand(entries, mine, expected, [i not in unexplained for i in range(len(entries))])
+            told = [i not in unexplained or name in self.ladder.advice_on for i, name in enumerate(entries)]
+            relation = relate_by_hand(entries, mine, expected, told)
             first = unexplained[0] if unexplained else comparison.first_wrong
             messages += [relation.message] if relation else []
             messages.append(describe_failure(comparison, first))

@@ -98,7 +98,8 @@ def _describe_difference(comparison: Comparison, place: int, part: str, i: int) 
     # A number by hand is not given away, and a measure means nothing to the learner.
     if comparison.ladder.by_hand:
         index = f"[{i}]" if right.shape else ""
-        return f"{part}{index} is not right. {comparison.ladder.advice}"
+        ladder = comparison.ladder
+        return f"{part}{index} is not right. {ladder.advice_on.get(part, ladder.advice)}"
     if part == "measure":
         return rung.hint
 
