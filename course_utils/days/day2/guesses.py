@@ -66,7 +66,7 @@ def rows_that_break(shares: Mapping[int, float]) -> Guess:
 def slope_of_the_runner_up() -> Guess:
     return Guess.number(
         2, "slope of the runner-up",
-        "The wrong one of two keys is ahead by 10. How many times less than 1/4 is the slope of the other's weight?",
+        "The wrong one of two keys is ahead by 10. How many times smaller than 1/4 is the slope of the other's weight?",
         truth=0.25 / scaling.runner_up_gradient(10), low=1, high=1e6, scale="log",
         why="The gradient that reaches this score shrinks by the same factor.",
     )  # fmt: skip
