@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.answer_key.strip_answers import is_setup
 from course_utils.authoring.notebooks import read_notebook
 from course_utils.course import DAYS, EXERCISES, day_numbered
 
@@ -28,7 +28,7 @@ WITHOUT_TORCH = {  # the exercises of each day whose statement and check need no
     ),
     3: ("by_hand_row", "diagnose", "tells_right"),
     4: ("count_flops", "crossover", "layer_by_hand", "count_parameters", "tells_right"),
-    5: ("counts_by_hand", "cache_bytes", "longest_context", "decode_intensity", "tells_right"),
+    5: ("cache_bytes", "longest_context", "decode_intensity", "counts_by_hand", "quantise", "tells_right"),
     6: ("by_hand_online", "online_softmax", "tells_right"),
     7: (
         *("by_hand", "block_allocator", "paged_attention", "prefix_cache", "latencies", "chunks", "scheduler"),
@@ -36,11 +36,15 @@ WITHOUT_TORCH = {  # the exercises of each day whose statement and check need no
     ),
 }
 NEEDS_TORCH = (
-    '<p class="course-needs-torch">This exercise needs PyTorch, which no web page has. '
-    "Do it in JupyterLab: <code>make lab</code> opens the course.</p>"
+    '<p class="course-needs-torch">This exercise needs PyTorch, which does not run on a web page. '
+    "Do it in JupyterLab, which <code>make lab</code> opens.</p>"
 )
-TOTAL = """<p class="course-total">Write your answers here: the course's own checks run in this browser, which keeps
-what you write. Nothing that you type leaves it. <span></span></p>"""
+TOTAL = """<p class="course-here course-total">Write your answers here. The course's own checks run in this browser,
+which also keeps what you write; nothing that you type leaves it. What needs PyTorch you do in JupyterLab:
+<a href="{up}start.html">get the course</a>. The page's Python holds the answers as well, so it is for your own study.
+</p>"""
+PROGRESS = """<p>Answered on these pages, in this browser:</p>
+<ul class="course-progress">{days}</ul>"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Answer:
     stub: str
     points: float
 
-    def html(self, python: str) -> str:
+    def as_html(self, python: str) -> str:
         """Return the place on a page where the answer is written. `python` is the folder of the page's Python."""
         return (
             f'<div class="course-answer" data-day="{self.day}" data-exercise="{self.grade_id}" '
@@ -69,6 +73,12 @@ def is_answer(cell: NotebookNode) -> bool:
 def is_check(cell: NotebookNode) -> bool:
     """Return whether a cell of an exercise notebook checks an answer."""
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
+
+
+def given_cells(notebook: NotebookNode) -> list[str]:
+    """Return the code that an answer finds: without answers, checks, and cells that only try an answer out."""
+    code = (cell for cell in notebook.cells if cell.cell_type == "code" and not is_answer(cell) and not is_check(cell))
+    return [cell.source for cell in code if "ungraded" not in cell.metadata.get("tags", [])]
 
 
 def answers_of(day: int, notebook: NotebookNode) -> Iterator[Answer]:
@@ -89,7 +99,7 @@ def place_editors(day: int, notebook: NotebookNode, python: str) -> None:
         if is_answer(cell):
             if grade_id not in places:
                 cells.append(cell)
-            cells.append(_shown(cell, places[grade_id].html(python) if grade_id in places else NEEDS_TORCH))
+            cells.append(_shown(cell, places[grade_id].as_html(python) if grade_id in places else NEEDS_TORCH))
         elif not (is_check(cell) and grade_id.removeprefix("check_") in places):
             cells.append(cell)
     notebook.cells = cells
@@ -108,22 +118,40 @@ def data_scripts(root: Path) -> dict[str, str]:
 
 
 def _data(path: Path, notebook: NotebookNode) -> dict[str, Any]:
-    code = [cell for cell in notebook.cells if cell.cell_type == "code" and not is_setup(cell)]
     return {
-        "given": [cell.source for cell in code if not is_answer(cell) and not is_check(cell)],
-        "stubs": {cell.metadata.nbgrader.grade_id: cell.source for cell in code if is_answer(cell)},
+        "given": given_cells(notebook),
+        "stubs": {cell.metadata.nbgrader.grade_id: cell.source for cell in filter(is_answer, notebook.cells)},
         "notebook": notebook,
         "file": path.name,
     }
 
 
+def show_progress(notebook: NotebookNode, root: Path) -> None:
+    """Put the points that this browser keeps below the heading of the course map, a line for each day."""
+    lines = []
+    for day in DAYS:
+        page, answers = _answers(day.number, root)
+        if answers:
+            link = f'<a href="../{EXERCISES}/{page}.html">Day {day.number}: {html.escape(day.title)}</a>'
+            full = sum(answer.points for answer in answers)
+            lines.append(f'<li data-day="{day.number}">{link}, <span>0</span> of {full:g} points</li>')
+    notebook.cells.insert(1, nbformat.v4.new_markdown_cell(PROGRESS.format(days="".join(lines))))
+
+
 def answer_html(exercise: str, root: Path, python: str) -> str:
     """Return the place of one answer, such as day1/softmax_row, for a page of its own."""
     number, _, grade_id = exercise.removeprefix("day").partition("/")
-    path = day_numbered(int(number)).notebook(EXERCISES, root)
+    _, answers = _answers(int(number), root)
+    return next((answer.as_html(python) for answer in answers if answer.grade_id == grade_id), "")
+
+
+def _answers(day: int, root: Path) -> tuple[str, list[Answer]]:
+    """Return the name of a day's exercises, and those that are answered on their page; "" and none without them."""
+    path = day_numbered(day).notebook(EXERCISES, root)
     notebook = read_notebook(path)[0] if path else None
-    answers: Iterable[Answer] = answers_of(int(number), notebook) if notebook is not None else ()
-    return next((answer.html(python) for answer in answers if answer.grade_id == grade_id), "")
+    if path is None or notebook is None:
+        return "", []
+    return path.stem, list(answers_of(day, notebook))
 
 
 def _shown(cell: NotebookNode, text: str) -> NotebookNode:

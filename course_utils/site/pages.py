@@ -16,10 +16,11 @@ from nbformat import NotebookNode
 
 from course_utils.answer_key.strip_answers import is_setup
 from course_utils.authoring.widget_states import States
-from course_utils.course import EXERCISES, is_published
-from course_utils.site.exercise_pages import TOTAL, place_editors
+from course_utils.course import EXERCISES, LESSONS, ROOT, is_published
+from course_utils.site.exercise_pages import TOTAL, place_editors, show_progress
 from course_utils.site.widgets import placed
 
+COURSE_MAP = f"{LESSONS}/course_map"
 _HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
 and to have your answers checked, <a href="{up}start.html">get the course</a>{rocket}.</p>"""
 _ROCKET = "; the rocket above opens this notebook on Binder or in Colab"
@@ -132,11 +133,13 @@ def notebook_page(
                     )
     page.notebook.metadata.pop("jupytext", None)
     page.notebook.cells = [cell for cell in page.notebook.cells if not is_setup(cell)]
+    if python and name == COURSE_MAP:
+        show_progress(page.notebook, ROOT)
     if page.day:
         here = _HERE.format(up=to_top(name), rocket=_ROCKET if is_published() else "")
         if python and name.startswith(f"{EXERCISES}/"):
             place_editors(page.day, page.notebook, python)
-            here = TOTAL
+            here = TOTAL.format(up=to_top(name))
         page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(here))
     return page
 

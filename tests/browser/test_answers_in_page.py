@@ -9,11 +9,13 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from needs import PYODIDE
+from page_verdicts import cells_of
 
+from course_utils.checks import in_page
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.course import DAYS, EXERCISES, ROOT, SOLUTIONS, day_numbered
 from course_utils.site.build import build_site
-from course_utils.site.exercise_pages import WITHOUT_TORCH
+from course_utils.site.exercise_pages import WITHOUT_TORCH, is_answer
 from course_utils.site.serve import serving
 
 pytestmark = PYODIDE
@@ -159,6 +161,40 @@ def test_it_works_by_keyboard_alone(opened):
     assert page.evaluate("document.activeElement.textContent") == "Check"
 
 
+SLIPS = {  # what replaces what in the course's answer
+    (1, "scale_scores"): ("math.sqrt(d_k)", "d_k"),
+    (1, "attention_lists"): ("scale_scores(scores(Q, K), len(K[0]))", "scores(Q, K)"),
+    (2, "stable_softmax"): ("x.max(axis=axis, keepdims=True)", "x.max()"),
+    (3, "by_hand_row"): ("0.378, 0.622", "0.622, 0.378"),
+    (5, "cache_bytes"): ("2 * n_layers", "n_layers"),
+    (6, "online_softmax"): ("l * math.exp(m - m_new)", "l"),
+    (7, "chunks"): ("todo[i] > 1", "todo[i] <= 1"),
+}
+
+
+@pytest.mark.parametrize(("day", "grade_id"), SLIPS)
+def test_a_slip_gets_the_message_of_the_notebook(opened, day, grade_id):
+    given, _, solutions = cells_of(day)
+    right, wrong = SLIPS[day, grade_id]
+    source = solutions[grade_id].replace(right, wrong, 1)
+    assert source != solutions[grade_id]
+    records = []
+    in_page.check(day, grade_id, given, {}, source, records.append)
+    page = opened(f"exercises/{day_numbered(day).notebook(EXERCISES).stem}")
+    write(place_of(page, grade_id), source)
+    message = result_of(place_of(page, grade_id))
+    assert points(place_of(page, grade_id)).startswith(f"{records[0]['points']:g} of")
+    says = records[0]["text"].split("\n\n")[1]  # after the line with the points
+    assert " ".join(says.split()) in " ".join(message.split())
+
+
+def test_the_pages_of_a_build_ask_for_its_own_python(opened, pages):
+    page = opened("index")
+    python = page.locator(".course-answer").get_attribute("data-python")
+    assert (pages[0] / "_static" / python / "python_worker.js").exists()
+    assert python in (pages[0] / "service_worker.js").read_text(encoding="utf-8")
+
+
 FAULTS = {
     "a syntax error": ("def softmax_row(row):\n    return (row\n", "The cell is not Python yet", "at line 2"),
     "an error in the cell": ("1 / 0\n", "ZeroDivisionError: division by zero, at line 1"),
@@ -228,6 +264,9 @@ def test_what_is_written_survives_closing_and_is_shown_in_another_tab(opened):
     first.close()
     third = opened.again(second.context, DAY1)
     place_of(third).get_by_text("✓ 2 of 2 points").wait_for()
+    course_map = second.context.new_page()
+    course_map.goto(second.url.replace(DAY1, "notebooks/course_map"))
+    course_map.get_by_text(re.compile(r"Day 1: Attention by hand, 2 of \d+ points")).wait_for()
     assert "max(row)" in place_of(third).locator(".course-code").inner_text()
 
 
@@ -241,6 +280,28 @@ def test_a_downloaded_notebook_is_the_exercises_with_the_answers_in_it(opened):
     assert download.value.suggested_filename == day_numbered(1).notebook(EXERCISES).name
     next(cell for cell in expected.cells if cell.id == "softmax_row").source = RIGHT
     assert got == expected
+
+
+def test_answers_that_need_torch_come_back_with_the_download(opened):
+    """A notebook goes through the page, and nothing in it is lost."""
+    page = opened(DAY1)
+    solutions = day_numbered(1).notebook(SOLUTIONS)
+    page.locator(".course-total input").set_input_files(solutions)
+    page.get_by_text("answers are here now").wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as a notebook").click()
+    got, expected = ({cell.id: cell.source for cell in nbformat.read(path, 4).cells if is_answer(cell)}
+                     for path in (download.value.path(), solutions))  # fmt: skip
+    assert got == expected
+
+
+def test_an_answer_is_replaced_only_if_one_agrees(opened):
+    page = opened(DAY1)
+    answer(page, RIGHT)
+    page.on("dialog", lambda dialog: dialog.dismiss())
+    page.locator(".course-total input").set_input_files(day_numbered(1).notebook(SOLUTIONS))
+    page.wait_for_timeout(500)
+    assert "max(row)" in place_of(page).locator(".cm-content").inner_text()
 
 
 def test_a_file_that_is_no_notebook_of_the_day_is_refused(opened, tmp_path):
@@ -287,6 +348,17 @@ def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(chromium, pages):
     page.goto((pages[0] / "index.html").as_uri())
     page.locator(".course-code").click()
     page.get_by_text("make site ARGS=--serve").wait_for()
+    page.close()
+
+
+def test_a_page_in_the_viewer_of_jupyterlab_says_how_to_serve_it(chromium, pages):
+    """The viewer shows a page in a frame that has no origin, in which no worker runs."""
+    page = chromium.new_page()
+    page.goto(f"{pages[1]}/404.html")
+    page.set_content(f"<iframe sandbox='allow-scripts' width=1200 height=800 src='{pages[1]}/index.html'></iframe>")
+    frame = page.frame_locator("iframe")
+    frame.locator(".course-code").click()
+    frame.get_by_text("make site ARGS=--serve").wait_for()
     page.close()
 
 

@@ -355,14 +355,14 @@ def by_number(fused, n_heads):
     return fused.reshape(B, T, n_heads, D // (3 * n_heads), 3).permute(4, 0, 2, 1, 3)
 
 
-VIEWED = (
+VIEWED_AT_ONCE = (
     "The shapes are right, the numbers are not. Heads were cut with a view straight to (B, h, T, d_head), so a head "
     "gets whole tokens in place of its part of every token. Cut the last axis, then exchange axes 1 and 2."
 )
 LAYER_MISTAKES = (
-    Mistake("viewed at once", layer(split=viewed_at_once), VIEWED),
+    Mistake("viewed at once", layer(split=viewed_at_once), VIEWED_AT_ONCE),
     Mistake("viewed at once, and back", layer(split=viewed_at_once, merge=reshaped_at_once),
-        VIEWED + " The same holds on the way back: exchange the axes, then make one of the last two."),
+        VIEWED_AT_ONCE + " The same holds on the way back: exchange the axes, then make one of the last two."),
     Mistake("merged without transposing", layer(merge=reshaped_at_once),
         "The heads are right, but they were put together without exchanging heads and tokens first: the numbers of "
         "one token stand in several rows. Axes 1 and 2 change places, then the last two become one."),

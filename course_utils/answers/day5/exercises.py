@@ -730,7 +730,7 @@ class NothingLeft(NothingDropped):
 
 
 class SharedRing(RingCache):
-    kept = []  # noqa: RUF012, the mistake itself
+    kept: list = []  # noqa: RUF012, the mistake itself
 
     def __init__(self, window):
         self.window = window

@@ -219,19 +219,19 @@ function offerNotebooks(line) {
   const take = element("button", { type: "button", textContent: "Open a notebook", onclick: () => file.click() });
   const news = element("span");
   news.setAttribute("role", "status");
+  const day = () => answers[0].day;
   download.onclick = async () => {
-    const sources = Object.fromEntries(answers.map(({ exercise, kept }) => [exercise, kept.source]));
-    downloadNotebook(await dataOf(answers[0].day), sources);
+    const kept = await readDay(day()).catch(() => ({}));
+    for (const answer of answers) kept[answer.exercise] = answer.kept;
+    downloadNotebook(
+      await dataOf(day()),
+      Object.fromEntries(Object.entries(kept).map(([name, { source }]) => [name, source])),
+    );
   };
   file.onchange = async () => {
     try {
-      const sources = openNotebook(await file.files[0].text(), await dataOf(answers[0].day));
-      const mine = answers.filter(({ exercise }) => exercise in sources);
-      for (const answer of mine) {
-        await answer.keep({ source: sources[answer.exercise], status: "", points: 0 });
-        answer.take(answer.kept);
-      }
-      news.textContent = ` ${mine.length} answers are here now. Check them to get their points.`;
+      const data = await dataOf(day());
+      news.textContent = await takeAll(day(), data, openNotebook(await file.files[0].text(), data));
     } catch (error) {
       news.textContent = ` ${error.message}`;
     }
@@ -240,7 +240,33 @@ function offerNotebooks(line) {
   line.append(element("b"), " on this page. ", download, " ", take, file, news);
 }
 
-course.python = document.querySelector(".course-answer").dataset.python;
+// Take the answers of a notebook, and keep those to exercises that need PyTorch for the next download. Return the news.
+async function takeAll(day, { stubs }, sources) {
+  const written = Object.keys(sources).filter((name) => sources[name] !== stubs[name]);
+  const mine = answers.filter(({ exercise }) => written.includes(exercise));
+  const isSafe = ({ exercise, kept }) => [undefined, stubs[exercise], sources[exercise]].includes(kept.source);
+  const lost = mine.filter((answer) => !isSafe(answer));
+  const question = `Replace ${lost.length} answers on this page? Download them first to keep them.`;
+  if (lost.length && !confirm(question)) return "";
+  for (const answer of mine) {
+    await answer.keep({ source: sources[answer.exercise], status: "", points: 0 });
+    answer.take(answer.kept);
+  }
+  for (const name of written.filter((name) => !mine.some(({ exercise }) => exercise === name))) {
+    await keepAnswer(day, name, { source: sources[name], status: "", points: 0 }).catch(() => {});
+  }
+  return ` ${mine.length} answers are here now. Check them to get their points.`;
+}
+
+// On the course map: the points of each day.
+async function showDay(line) {
+  const kept = await readDay(Number(line.dataset.day)).catch(() => ({}));
+  const earned = Object.values(kept).reduce((sum, { points }) => sum + points, 0);
+  line.querySelector("span").textContent = String(earned);
+}
+
+course.python = document.querySelector(".course-answer")?.dataset.python;
+document.querySelectorAll(".course-progress li").forEach(showDay);
 document.querySelectorAll(".course-total").forEach(offerNotebooks);
 answers.push(...[...document.querySelectorAll(".course-answer")].map((place) => new Answer(place)));
 for (const answer of answers) answer.restore();

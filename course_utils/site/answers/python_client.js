@@ -14,7 +14,7 @@ export const NOT_HERE =
 
 // Return why Python cannot run on this page, or "".
 export function reasonAgainst() {
-  if (location.protocol === "file:" || !window.Worker) return NOT_HERE;
+  if (self.origin === "null" || !window.Worker) return NOT_HERE;
   if (!window.WebAssembly) return "This browser has no WebAssembly, which Python needs here. Open it in JupyterLab.";
   return "";
 }

@@ -196,7 +196,7 @@ addEventListener("beforeprint", () => {
 
 addEventListener("DOMContentLoaded", () => {
   tellTheme();
-  if (document.querySelector(".course-answer")) load("answers.js");
+  if (document.querySelector(".course-answer, .course-progress")) load("answers.js");
   new MutationObserver(tellTheme).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
   followReader();
   document.querySelectorAll(".course-here").forEach(offerPrint);

@@ -101,7 +101,7 @@ def _row(stored: StoredGuess) -> list[str]:
         question.question,
         _format_answer(stored, stored.first),
         _format_answer(stored, question.truth),
-        stored.verdict.text,
+        stored.nearness.text,
     ]
 
 

@@ -130,7 +130,7 @@ def gradient(function: Callable, x: Array, *rest: Any) -> dict[str, Any]:
     return {"gradient of x": gradient_of(x)}
 
 
-def back(result: Any, factors: Array) -> None:
+def back(result: Any, factors: torch.Tensor) -> None:
     """Backpropagate a weighted sum of the result, whatever its shape. Raises BadResult if it carries no gradient."""
     import torch
 
