@@ -25,7 +25,7 @@ BY_HAND = {"tokens_through": 10, "bytes_of_a_token": 384, "with_keys_made": 3360
 
 
 def slip(name, number, message):
-    return Mistake(f"{name} {number}", {**BY_HAND, name: number}, message)
+    return Mistake(f"{name} {number}", {name: number}, message)
 
 
 BY_HAND_MISTAKES = (
@@ -40,12 +40,12 @@ BY_HAND_MISTAKES = (
         "on top."),
     slip("with_keys_made", 1680, "with_keys_made is half: keys and values are made, and there are scores and a blend."),
     slip("with_keys_made", 1120, "with_keys_made is that of one head."),
-    slip("with_both_absorbed", 720, "with_both_absorbed counts scores and blend. Turning the query and the blend comes "
-        "on top, once a head each."),
+    slip("with_both_absorbed", 720, "with_both_absorbed counts scores and blend. The products of the query and the blend with "
+        "their matrices come on top, once a head each."),
     slip("with_both_absorbed", 432, "with_both_absorbed is half: two matrices, and scores and a blend."),
     slip("with_both_absorbed", 288, "with_both_absorbed is that of one head."),
-    slip("with_both_absorbed", 624, "with_both_absorbed meets the latents with vectors of 4 numbers. The turned query "
-        "is as wide as a latent."),
+    slip("with_both_absorbed", 624, "with_both_absorbed meets the latents with vectors of 4 numbers. The query that "
+        "meets them is as wide as a latent."),
 )  # fmt: skip
 
 
@@ -580,7 +580,7 @@ QUANTISE_MISTAKES = (
         "The scale is the largest |x| over 255. An int8 has a sign, and goes from −127 to 127: divide by 127.",
         quantised(most=255)),
     eight_bits("cut off",
-        "What is behind the point is cut off: astype does not round. Round first, np.round(…).",
+        "What comes after the decimal point is cut off: astype does not round. Round first, np.round(…).",
         quantised(to_whole=np.trunc)),
     eight_bits("rounded down",
         "Numbers are rounded down. Round to the nearest whole number, np.round(…).", quantised(to_whole=np.floor)),

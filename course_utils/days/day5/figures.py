@@ -115,17 +115,18 @@ def rises(caches: Any) -> Figure:
 def token_times(curves: Any) -> Figure:
     """Milliseconds to write one token after a prefix of T, left; how many times faster the cache is, right.
 
-    curves: name -> (prefixes, milliseconds without a cache, milliseconds with one), at most two names. The dashed line
-    on the right is T times faster, which is by how much the rows become fewer.
+    curves: name -> (prefixes, milliseconds without a cache, milliseconds with one) and, where it was measured, how many
+    times faster; at most two names. The dashed line on the right is T times faster, by how much the rows become fewer.
     """
     fig = new_figure(720, 320)
     left, right = fig.subplots(1, 2)
     looks: tuple[dict[str, Any], ...] = ({"linewidth": 2}, {"linewidth": 1.2, "alpha": 0.75})
+    gains = {name: each[3] if each[3:] else np.divide(each[1], each[2]) for name, each in curves.items()}
+    curves = {name: each[:3] for name, each in curves.items()}
     for (name, (T, without, cached)), look, mark in zip(curves.items(), looks, "os", strict=False):
         for ax, ms, colour, way in ((left, without, _WITHOUT, "no"), (left, cached, _WITH, "with")):
             ax.plot(T, ms, color=colour, marker=mark, markersize=5, label=f"{way} cache, {name}", **look)
-        faster = np.asarray(without) / np.asarray(cached)
-        right.plot(T, faster, color=palette.TEAL, marker=mark, markersize=5, label=name, **look)
+        right.plot(T, gains[name], color=palette.TEAL, marker=mark, markersize=5, label=name, **look)
     every = sorted({T for prefixes, _, _ in curves.values() for T in prefixes})
     right.plot(every, every, color=palette.INK, linestyle="--", linewidth=1, label="T times")
     for ax, caption in ((left, "ms to write one token"), (right, "times faster with the cache")):
@@ -133,18 +134,18 @@ def token_times(curves: Any) -> Figure:
         ax.set_yscale("log")
         ax.set_xticks(every, [f"{T}" for T in every])
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xlabel("prefix T")
+        ax.set_xlabel("tokens so far, T")
         ax.set_title(caption)
     fig.subplots_adjust(left=0.06, right=0.84, top=0.91, bottom=0.17, wspace=0.98)
     for ax in (left, right):
         name_lines(ax)
     sentences = [
         f"{name}: without a cache {without[0]:.0f} ms at T = {T[0]} and {without[-1]:.0f} ms at T = {T[-1]}, "
-        f"with one {cached[0]:.0f} and {cached[-1]:.0f} ms, {without[-1] / cached[-1]:.0f} times faster"
+        f"with one {cached[0]:.0f} and {cached[-1]:.0f} ms, {gains[name][-1]:.0f} times faster"
         for name, (T, without, cached) in curves.items()
     ]
     alt = (
-        "Left: milliseconds to write one token over the prefix T, both axes logarithmic. Right: how many times faster "
+        "Left: milliseconds to write one token over the tokens so far, T, both axes logarithmic. Right: how many times faster "
         f"the cache is, beside a dashed line of T times. {'; '.join(sentences)}."
     )
     grown = [

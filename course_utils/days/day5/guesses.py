@@ -13,10 +13,10 @@ def old_rows_without_a_mask(changes: Sequence[float]) -> Guess:
     changed = [f"layer {i}" for i, change in enumerate(changes) if change > 0.01]
     return Guess.choice(
         5, "old rows without a mask",
-        "Without a mask: in which layers do the rows of old tokens change when a token is added?",
+        "Without a mask: in which layers do the attention weights of old tokens change when a token is added?",
         choices=["in none", "layer 0", "layer 1", "layer 0, layer 1"],
         truth=", ".join(changed) or "in none",
-        why="Rows of weights, as above. The lines below the next cell say how a change gets there.",
+        why="The lines below the next cell say how a change gets there, and what happens to keys and values.",
     )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def texts_on_a_card() -> Guess:
     model = replace(MODELS["LLaMA 7B"], n_kv_heads=8)
     return Guess.number(
         5, "texts on a card",
-        "LLaMA 7B with 8 heads of keys and values: how many texts of 2048 tokens fit on a card with 24 GiB?",
+        "LLaMA 7B with 8 heads of keys and values: how many texts of 2048 tokens fit on a GPU with 24 GiB?",
         truth=(24 * 2**30 - 2 * model.parameters()) // model.cache_bytes(2048), low=1, high=1000, scale="log",
         why="Fewer heads make two of the weight matrices smaller, too.",
     )  # fmt: skip
