@@ -196,11 +196,13 @@ def test_the_pages_of_a_build_ask_for_its_own_python(opened, pages):
 
 
 FAULTS = {
-    "a syntax error": ("def softmax_row(row):\n    return (row\n", "The cell is not Python yet", "at line 2"),
+    "a syntax error": ("def softmax_row(row):\n    return (row\n", "The cell is not valid Python", "at line 2"),
+    "a return outside": ("return 1\n", "The cell is not valid Python: 'return' outside function"),
+    "an exit": ("raise SystemExit\n", "SystemExit"),
     "an error in the cell": ("1 / 0\n", "ZeroDivisionError: division by zero, at line 1"),
     "another name": ("def soft(row):\n    return row\n", "The cell defines no softmax_row."),
     "PyTorch": (STUB.format("import torch\n    return torch.softmax(row)"), "PyTorch is not on this page"),
-    "input": (STUB.format("return input()"), "input() has nobody to ask here"),
+    "input": (STUB.format("return input()"), "input() does not work here"),
     "a newer NumPy": ("import numpy as np\n" + STUB.format("return np.matvec(row, row)"), "The page has NumPy 2.0.2"),
     "prints without end": (STUB.format("while True: print('x' * 999)"), "Stopped after printing 1,048,576 characters"),
     "too much memory": (STUB.format("text = 'x'\n    while True: text += text"), "MemoryError"),
@@ -227,6 +229,19 @@ def test_a_loop_without_end_is_stopped_at_its_line_and_the_text_stays(opened):
     place.get_by_text("Stopped. Your text is as it was.").wait_for()
     assert "total += 1" in place.locator(".cm-content").inner_text()
     assert "✓" in answer(page, RIGHT)
+
+
+def test_a_text_that_changes_during_its_check_gets_no_points(opened):
+    page = opened(DAY1)
+    place = place_of(page)
+    write(place, RIGHT)
+
+    def check_and_type():
+        place.get_by_role("button", name="Check").click()
+        write(place, NAIVE)
+
+    assert "✓" in result_after(place, check_and_type)
+    assert points(place) == "0 of 2 points"
 
 
 def test_run_shows_what_a_cell_prints(opened):
@@ -347,7 +362,7 @@ def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(chromium, pages):
     page = chromium.new_page()
     page.goto((pages[0] / "index.html").as_uri())
     page.locator(".course-code").click()
-    page.get_by_text("make site ARGS=--serve").wait_for()
+    page.get_by_text('make site ARGS="--python --serve"').wait_for()
     page.close()
 
 
@@ -358,7 +373,7 @@ def test_a_page_in_the_viewer_of_jupyterlab_says_how_to_serve_it(chromium, pages
     page.set_content(f"<iframe sandbox='allow-scripts' width=1200 height=800 src='{pages[1]}/index.html'></iframe>")
     frame = page.frame_locator("iframe")
     frame.locator(".course-code").click()
-    frame.get_by_text("make site ARGS=--serve").wait_for()
+    frame.get_by_text('make site ARGS="--python --serve"').wait_for()
     page.close()
 
 
@@ -367,6 +382,13 @@ def test_where_storage_is_refused_it_says_so_and_still_checks(opened):
     write(place_of(page), RIGHT)
     page.get_by_text("Your browser keeps nothing of this page").first.wait_for()
     assert "✓" in result_of(place_of(page))
+
+
+def test_where_storage_is_refused_a_later_answer_finds_an_earlier_one(opened):
+    page = opened(DAY1, "IDBFactory.prototype.open = () => { throw new DOMException('refused') }")
+    write(place_of(page), RIGHT)
+    write(place_of(page, "scores"), "print(softmax_row([0.0, 0.0]))\n")
+    assert "[0.5, 0.5]" in result_of(place_of(page, "scores"), "Run")
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])

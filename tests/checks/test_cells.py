@@ -165,3 +165,15 @@ def test_imports_from_the_future_come_first():
     assert run(completed(own, *cells).source)["answer"](0) > 3
     assert run(completed(own.partition("\n\n")[2], cells[0], known=["math"]).source)["answer"].__annotations__
     assert completed(own, known=["math"]).source == own
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x0c", "\x85", "\x1c"])
+def test_a_character_that_ends_no_line_of_python_cuts_nothing(separator):
+    helper = f"# pasted:{separator}from a page\nimport math\ndef double(x):\n    return math.prod([2, x])"
+    code = completed("def answer():\n    return double(4)", helper)
+    assert run(code.source)["answer"]() == 8
+
+
+def test_statements_on_one_line_come_along_once_each():
+    code = completed("def answer():\n    return table", "table = []", "table.append(1); table.append(2)")
+    assert run(code.source)["answer"]() == [1, 2]

@@ -89,4 +89,12 @@ def test_an_answer_without_end_is_stopped_where_there_are_no_signals(monkeypatch
 
 def test_run_shows_what_a_cell_prints_and_the_value_of_its_last_line():
     assert in_page.run(1, [], {}, "print('sum')\nsum([1, 2])") == "sum\n3\n"
-    assert "is not Python yet" in in_page.run(1, [], {}, "sum([1, 2)")
+
+
+@pytest.mark.parametrize("cell", ["sum([1, 2)", "return 1", "break", "await x", "def f():\n    nonlocal x"])
+def test_a_cell_that_is_not_python_is_said_to_be_none(cell):
+    assert "The cell is not valid Python: " in in_page.run(1, [], {}, cell)
+
+
+def test_a_cell_that_exits_is_reported():
+    assert "SystemExit" in in_page.run(1, [], {}, "raise SystemExit")
