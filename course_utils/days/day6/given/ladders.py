@@ -820,8 +820,7 @@ def row_in_blocks(rng: np.random.Generator) -> list[Rung]:
         rung("the scores fall from block to block", up[::-1].copy(), 2,
             "Later blocks count relative to the running maximum, not to their own."),
         rung("a block that does not divide the row", draw(rng, 7), 2,
-            "The last block reaches past the end. Load with mask=columns < n, and let `other` be what counts nothing: "
-            "−∞ for a score, 0 for a value."),
+            "The last block reaches past the end. What stands there must count for nothing, in l and in o."),
         rung("the last number is the largest", [0.5, 1.0, 3.0], 2,
             "The last block is not whole, but it is a block like the others."),
         rung("a block larger than the row", draw(rng, 3), 8, "One block, and most of it lies past the end."),
