@@ -1,4 +1,4 @@
-"""Print the verdicts on the known mistakes of the exercises that are answered on a page, as JSON.
+"""The exercises that are answered on a page: their cells, and the verdicts on their known mistakes, printed as JSON.
 
 python tests/page_verdicts.py [--without-torch] [--days 1,2]
 """
@@ -18,6 +18,17 @@ def hide_torch():
         return None if name.partition(".")[0] == "torch" else find_spec(name, path, target)
 
     PathFinder.find_spec = staticmethod(without)
+
+
+def cells_of(day):
+    """What everybody is given, the stubs and the answers of a day."""
+    from course_utils.authoring.notebooks import read_notebook
+    from course_utils.course import EXERCISES, SOLUTIONS, day_numbered
+    from course_utils.site.exercise_pages import given_cells, is_answer
+
+    books = [read_notebook(day_numbered(day).notebook(folder))[0] for folder in (EXERCISES, SOLUTIONS)]
+    stubs, answers = ({cell.id: cell.source for cell in filter(is_answer, book.cells)} for book in books)
+    return given_cells(books[0]), stubs, answers
 
 
 def verdicts(days):

@@ -192,7 +192,7 @@ def hand_in(grader: Grader, place: Path, written: Path) -> list[list[str]] | Non
 
 def full_marks() -> float:
     """Return the points of the day."""
-    return sum(question.points for question in COURSE.questions(DAY))
+    return sum(question.points for question in COURSE.exercises(DAY))
 
 
 def by_title(findings: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from types import EllipsisType
 import nbformat
 
 import course_utils
-from course_utils.answer_key.strip_answers import HIDDEN, find_regions, stub_source
+from course_utils.answer_key.strip_answers import HIDDEN, UNGRADED, find_regions, stub_source
 from course_utils.checks.cells import statements
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.kernel.evidence import find_ladder
@@ -24,11 +24,10 @@ from course_utils.errors import CourseError
 KEYS = "keys.json"
 # Folders whose code decides grades, and folders that the reference answers use.
 DECISIVE = ("answer_key", "answers", "attention", "checks", "costs", "days", "grading", "models", "sandbox", "serving")
-UNGRADED = "ungraded"  # tag of a given cell that grading does not run
 
 
 @dataclass(frozen=True)
-class Question:
+class OfficialExercise:
     """An exercise as the official notebook states it.
 
     Attributes:
@@ -81,9 +80,9 @@ class AnswerKey:
         """
         return _notebook(self.path(day))
 
-    def questions(self, day: int) -> list[Question]:
+    def exercises(self, day: int) -> list[OfficialExercise]:
         """Return the exercises of a day."""
-        return _questions(self, day)
+        return _exercises(self, day)
 
     def seeds(self, day: int) -> Mapping[str, str]:
         """Return the seeds of a day's hidden inputs, by grade_id; empty for the public inputs."""
@@ -157,20 +156,20 @@ def _notebook(path: Path) -> nbformat.NotebookNode:
 
 
 @cache
-def _questions(answer_key: AnswerKey, day: int) -> list[Question]:
+def _exercises(answer_key: AnswerKey, day: int) -> list[OfficialExercise]:
     notebook = answer_key.notebook(day)
     graded = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
     answers = {each.metadata.nbgrader.grade_id: each for each in graded if each.metadata.nbgrader.solution}
     checks = checks_of(notebook)
     known = frozenset(n for cell in provided_cells(notebook) for s in statements(cell.source) for n in s.binds)
-    questions = []
+    exercises = []
     for grade_id, check in checks.items():
         ladder = find_ladder(day, grade_id)
         points = float(check.metadata.nbgrader.points)
         stub = stub_source(answers[grade_id])
-        questions.append(Question(grade_id, points, ladder.names, stub, ladder.by_hand, known))
+        exercises.append(OfficialExercise(grade_id, points, ladder.names, stub, ladder.by_hand, known))
         known |= set(ladder.names)
-    return questions
+    return exercises
 
 
 @cache

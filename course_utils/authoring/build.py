@@ -33,7 +33,7 @@ __all__ = ["Report", "build", "check", "fix", "read_source", "release_exercise",
 
 PARTS = ("id", "cell_type", "source", "metadata")
 EXECUTED = {Path(source).name: built for built, source in SOURCES.items()}
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Report:
     unchanged: list[str] = field(default_factory=list)
 
 
-def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: Progress = lambda *_: None) -> Report:
+def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: OnProgress = lambda *_: None) -> Report:
     """Build the notebooks of these days, or of all days.
 
     The build writes a day's files only if all of its notebooks are right. It overwrites a file in exercises/ that
@@ -167,7 +167,7 @@ def _target(source: Source, root: Path) -> Path:
     return root / EXECUTED[source.path.parent.name] / f"{source.path.stem}.ipynb"
 
 
-def _build_source(source: Source, root: Path, force: bool, progress: Progress) -> dict[Path, str]:
+def _build_source(source: Source, root: Path, force: bool, progress: OnProgress) -> dict[Path, str]:
     """Return the text of each file that a source makes; an empty text marks a file to delete."""
     target = _target(source, root)
     states: dict[Path, str] = {}  # of the widgets, if the notebook is run
@@ -196,7 +196,7 @@ def _build_source(source: Source, root: Path, force: bool, progress: Progress) -
     return built
 
 
-def _execute(source: Source, root: Path, progress: Progress) -> tuple[nbformat.NotebookNode, States]:
+def _execute(source: Source, root: Path, progress: OnProgress) -> tuple[nbformat.NotebookNode, States]:
     total = len(source.notebook.cells)
     try:
         return execute(source.notebook, root, lambda index: progress(source.name, index + 1, total))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import re
 import symtable
 import sys
@@ -77,7 +78,7 @@ def plain(source: str) -> str:
     """
     if _parses(source):
         return source
-    lines = _without_indent(source.removeprefix("\ufeff").splitlines())
+    lines = _without_indent(_lines(source.removeprefix("\ufeff")))
     first = next((i for i, line in enumerate(lines) if line.strip()), 0)
     if lines and (magic := re.match(r"%%(\w+)", lines[first].strip())):
         if magic[1] not in TRANSPARENT:
@@ -124,12 +125,26 @@ def statements(source: str) -> tuple[Statement, ...]:
         tree = ast.parse(text)
     except NO_PYTHON:
         return ()
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
+    sharing = _sharing_a_line(tree.body)
     top_level = []
     for node in tree.body:
-        first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-        top_level.append(_analyse(node, "".join(lines[first - 1 : node.end_lineno]).rstrip("\n")))
+        first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+        whole_lines = "\n".join(lines[first - 1 : node.end_lineno])
+        segment = ast.get_source_segment(text, node) if node in sharing else None
+        top_level.append(_analyse(node, segment or whole_lines))
     return tuple(top_level)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text as Python counts them: a form feed or a Unicode separator ends none."""
+    return re.split(r"\r\n|\r|\n", text)
+
+
+def _sharing_a_line(statements: Sequence[ast.stmt]) -> set[ast.stmt]:
+    """Return the statements that have another one on their first or last line."""
+    pairs = [(one, other) for one, other in itertools.pairwise(statements) if one.end_lineno == other.lineno]
+    return {statement for pair in pairs for statement in pair}
 
 
 def _analyse(statement: ast.stmt, source: str) -> Statement:

@@ -12,6 +12,7 @@ import linecache
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ Report = Callable[[Mapping[str, Any]], None]
 MOST_SHOWN = 500  # characters of what an answer prints while it is checked
 CELL = "<ipython-input-{}>"  # the file name of a cell, by which the checks tell its lines from the course's own
 NO_TORCH = "PyTorch is not on this page. This exercise does not need it: use lists or NumPy, or open it in JupyterLab."
-NO_INPUT = "input() has nobody to ask here: the check calls your function with the numbers that it needs."
+NO_INPUT = "input() does not work here: the check calls your function with the numbers that it needs."
 OLD_NUMPY = "The page has NumPy {page}, and the course in JupyterLab a newer one. Use an older function here."
 
 
@@ -131,23 +132,29 @@ def _run_cell(name: str, source: str, namespace: dict[str, Any]) -> Any:
     file = CELL.format(name)
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     try:
-        tree = ast.parse(source, file)
+        programs = _compiled(source, file)
     except SyntaxError as error:
         line = f", at line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
-        raise CellFailed(f"The cell is not Python yet: {error.msg}{line}") from None
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    programs = [compile(tree, file, "exec")]
-    if isinstance(last, ast.Expr):
-        programs.append(compile(ast.Expression(last.value), file, "eval"))
+        raise CellFailed(f"The cell is not valid Python: {error.msg}{line}") from None
     value = None
     try:
         with TimeLimit() as limit:
             value = _run_programs(programs, namespace)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise CellFailed(_with_advice(describe_error(error))) from None
     if limit.message:
         raise CellFailed(limit.message)
     return value
+
+
+def _compiled(source: str, file: str) -> list[CodeType]:
+    """Return the statements of a cell, and its last line by itself if that is an expression. Raises SyntaxError."""
+    tree = ast.parse(source, file)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    programs = [compile(tree, file, "exec")]
+    if isinstance(last, ast.Expr):
+        programs.append(compile(ast.Expression(last.value), file, "eval"))
+    return programs
 
 
 @runs_answer("its cell")

@@ -18,12 +18,12 @@ from course_utils.checks.examples.smallest import find_smallest
 from course_utils.checks.judge.duel_verdict import board_of
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.implementation import ONE_EXAMPLE
-from course_utils.checks.judge.judge import JOINT, judge_of
+from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.lent import lent_functions
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
-from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.judge.verdict import JOINT, Verdict
 from course_utils.checks.kernel.evidence import (
     BAD_RESULT,
     IN_A_CELL,

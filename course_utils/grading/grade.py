@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.answer_key.key import Question, checks_of
+from course_utils.answer_key.key import OfficialExercise, checks_of
 from course_utils.checks.cells import LARGEST_CELL
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.checks.judge.verdict import Verdict
@@ -69,21 +69,21 @@ def grade_submission(
     name = submission.name
     day = submission.day
     graded = partial(Graded, student=submission.student, notebook=name, lms_id=submission.lms_id)
-    questions = list[Question]()  # none as long as the day is not known
+    official = list[OfficialExercise]()  # none as long as the day is not known
     # the answers; a file without readable ones gets no points, of as many as its day has if that is known
     try:
         if day is not None:
-            questions = answer_key.questions(day)
+            official = answer_key.exercises(day)
         notebook = read_notebook(submission.read(), name)
         day = day_in_cells(notebook, answer_key) if day is None else day
-        questions = answer_key.questions(day)
-        answers = read_answers(notebook, questions)
+        official = answer_key.exercises(day)
+        answers = read_answers(notebook, official)
     except Unreadable as why:
-        full = sum(question.points for question in questions)
+        full = sum(exercise.points for exercise in official)
         seconds = _seconds_since(began)
         return graded(day=day, status="unreadable", score=0.0, max_score=full, seconds=seconds, message=str(why))
     # the exercises that need no kernel: those without an answer, and those that were graded before it was put off
-    missing = [each.grade_id for each in questions if each.grade_id not in answers]
+    missing = [each.grade_id for each in official if each.grade_id not in answers]
     settled = _verdicts_on_missing(missing, notebook)
     for each in submission.known:
         share = each.score / each.max_score if each.max_score else 0.0
@@ -91,25 +91,25 @@ def grade_submission(
     # all the others; a notebook that runs out of time again and again waits until the rest of the class is graded
     results = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
     timeouts = sum(each.status == "timeout" for each in results.values())
-    if settings.hurry and timeouts >= PATIENT and len(results) < len(questions):
+    if settings.hurry and timeouts >= PATIENT and len(results) < len(official):
         raise PutOff(tuple(results.values()))
-    # the grade, from one result for each question, with the lines to review; the machine failed where there was none
-    exercises = []
-    for question in questions:
+    # the grade, from one result for each exercise, with the lines to review; the machine failed where there was none
+    graded_exercises = []
+    for exercise in official:
         not_graded = Verdict("error", 0.0, "It was not graded.")
-        ungraded = Result.of(question.grade_id, question.points, not_graded, machine_failed=True)
-        review = lines_to_review(answers.get(question.grade_id, ""))
-        exercises.append(replace(results.get(question.grade_id, ungraded), review=review))
-    status = "passed" if all(result.status == "passed" for result in exercises) else "failed"
-    score = round(sum(result.score for result in exercises), 4)
-    full = sum(question.points for question in questions)
+        ungraded = Result.of(exercise.grade_id, exercise.points, not_graded, machine_failed=True)
+        review = lines_to_review(answers.get(exercise.grade_id, ""))
+        graded_exercises.append(replace(results.get(exercise.grade_id, ungraded), review=review))
+    status = "passed" if all(result.status == "passed" for result in graded_exercises) else "failed"
+    score = round(sum(result.score for result in graded_exercises), 4)
+    full = sum(exercise.points for exercise in official)
     return graded(
         day=day,
         status=status,
         score=score,
         max_score=full,
         seconds=_seconds_since(began),
-        exercises=tuple(exercises),
+        exercises=tuple(graded_exercises),
         answers=answers,
     )
 

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from course_utils.checks.judge.judge import UNKNOWN_NAME
-from course_utils.checks.judge.verdict import Verdict
+from course_utils.checks.judge.verdict import UNKNOWN_NAME, Verdict
 from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.outcome import Evidence, ForbiddenCall, Outcome
 from course_utils.checks.kernel.result_numbers import NOTHING

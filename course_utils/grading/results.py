@@ -18,7 +18,7 @@ class Settings:
     """How to grade.
 
     Attributes:
-        answer_key: The questions and right answers: the course's own, or a grader's bundle.
+        answer_key: The exercises and right answers: the course's own, or a grader's bundle.
         limits: Limits of each kernel.
         seconds: Seconds of work for a whole notebook.
         start: How kernels start, and how far they are confined.

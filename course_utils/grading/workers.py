@@ -75,7 +75,7 @@ def as_unreadable(submission: Submission, settings: Settings, why: str) -> Grade
     day = submission.day
     full = 0.0
     try:
-        full = sum(question.points for question in settings.answer_key.questions(day)) if day is not None else 0.0
+        full = sum(exercise.points for exercise in settings.answer_key.exercises(day)) if day is not None else 0.0
     except CourseError:
         day = None
     return Graded(

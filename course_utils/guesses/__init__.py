@@ -4,9 +4,20 @@ A learner's guesses are stored in `guesses/` in the course's folder, one file pe
 this package loads nothing heavy.
 """
 
-from course_utils.guesses.nearness import Verdict, brief, judge
+from course_utils.guesses.nearness import Nearness, brief, judge
 from course_utils.guesses.question import Question
 from course_utils.guesses.store import StoredGuess, keep, read
 from course_utils.guesses.summary import in_a_line, summed_up, tendency
 
-__all__ = ["Question", "StoredGuess", "Verdict", "brief", "in_a_line", "judge", "keep", "read", "summed_up", "tendency"]
+__all__ = [
+    "Nearness",
+    "Question",
+    "StoredGuess",
+    "brief",
+    "in_a_line",
+    "judge",
+    "keep",
+    "read",
+    "summed_up",
+    "tendency",
+]

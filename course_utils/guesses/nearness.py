@@ -14,7 +14,7 @@ NEAR_FACTOR = 1.05  # the same on a log scale
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Nearness:
     """How near a guess came.
 
     Attributes:
@@ -31,7 +31,7 @@ class Verdict:
     text: str
 
 
-def judge(question: Question, guess: Sequence[float]) -> Verdict:
+def judge(question: Question, guess: Sequence[float]) -> Nearness:
     """Judge how near a guess came.
 
     Raises:
@@ -40,7 +40,7 @@ def judge(question: Question, guess: Sequence[float]) -> Verdict:
     guess = question.checked(guess)
     if question.kind == "choice":
         right = guess == question.truth
-        return Verdict(right, 0.0 if right else 1.0, 0, "right" if right else "not right")
+        return Nearness(right, 0.0 if right else 1.0, 0, "right" if right else "not right")
     log = question.scale == "log"
     ends = question.high - question.low
     errors = [
@@ -52,11 +52,11 @@ def judge(question: Question, guess: Sequence[float]) -> Verdict:
     lean = _sign(sum(errors) / len(errors), near)
     is_curve = question.kind == "curve"
     text = _describe_curve(errors, off, near, log) if is_curve else _describe_number(off, lean, log)
-    return Verdict(None, off, lean, text)
+    return Nearness(None, off, lean, text)
 
 
 def distance(off: float, log: bool) -> str:
-    """Return the distance `Verdict.off` in words, such as "12% of the range", or "a factor of 1.8" if `log`."""
+    """Return the distance `Nearness.off` in words, such as "12% of the range", or "a factor of 1.8" if `log`."""
     return f"a factor of {brief(math.exp(off), 2)}" if log else f"{max(1, round(100 * off))}% of the range"
 
 

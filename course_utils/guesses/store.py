@@ -17,7 +17,7 @@ from typing import Any
 from course_utils.course import WORK_FOLDER
 from course_utils.errors import CourseError
 from course_utils.files import keep_copy, write_whole
-from course_utils.guesses.nearness import Verdict, judge
+from course_utils.guesses.nearness import Nearness, judge
 from course_utils.guesses.question import Question
 
 FOLDER = "guesses"
@@ -45,7 +45,7 @@ class StoredGuess:
     when: str
 
     @property
-    def verdict(self) -> Verdict:
+    def nearness(self) -> Nearness:
         """How near the first guess came."""
         return judge(self.asked, self.first)
 

@@ -24,13 +24,13 @@ def summed_up(guesses: Iterable[StoredGuess]) -> list[str]:
     if not guesses:
         return ["No guess yet."]
     lines = [f"{_some(len(guesses), 'guess', 'guesses')}."]
-    choices = [each.verdict for each in guesses if each.asked.kind == "choice"]
+    choices = [each.nearness for each in guesses if each.asked.kind == "choice"]
     if choices:
-        right = sum(bool(verdict.right) for verdict in choices)
+        right = sum(bool(nearness.right) for nearness in choices)
         lines.append(f"{right} of {_some(len(choices), 'choice')} right.")
     measured = [each for each in guesses if each.asked.kind != "choice"]
     if measured:
-        leans = [each.verdict.lean for each in measured]
+        leans = [each.nearness.lean for each in measured]
         parts = [f"{leans.count(lean)} {word}" for lean, word in ((1, "too high"), (-1, "too low"), (0, "neither"))]
         lines.append(f"Of {_some(len(measured), 'number or curve', 'numbers and curves')}: {', '.join(parts)}.")
         lines += [_medians(measured), tendency(guesses)]
@@ -40,7 +40,7 @@ def summed_up(guesses: Iterable[StoredGuess]) -> list[str]:
 def in_a_line(guesses: Iterable[StoredGuess]) -> str:
     """Return the summary in a few words, such as "5 guesses: 3 too high, 1 too low"; "" without guesses."""
     guesses = list(guesses)
-    leans = [each.verdict.lean for each in guesses if each.asked.kind != "choice"]
+    leans = [each.nearness.lean for each in guesses if each.asked.kind != "choice"]
     parts = [f"{leans.count(lean)} too {side}" for lean, side in ((1, "high"), (-1, "low")) if lean in leans]
     if not guesses:
         return ""
@@ -50,7 +50,7 @@ def in_a_line(guesses: Iterable[StoredGuess]) -> str:
 
 def tendency(guesses: Iterable[StoredGuess]) -> str:
     """Return a sentence on whether numbers and curves were guessed too high or too low on the whole."""
-    leans = [each.verdict.lean for each in guesses if each.asked.kind != "choice" and each.verdict.lean]
+    leans = [each.nearness.lean for each in guesses if each.asked.kind != "choice" and each.nearness.lean]
     if len(leans) < _FEW:
         return "That is too few to show a tendency."
     for lean, side in ((1, "high"), (-1, "low")):
@@ -62,7 +62,7 @@ def tendency(guesses: Iterable[StoredGuess]) -> str:
 def _medians(measured: list[StoredGuess]) -> str:
     parts = []
     for scale in ("linear", "log"):
-        offs = [each.verdict.off for each in measured if each.asked.scale == scale]
+        offs = [each.nearness.off for each in measured if each.asked.scale == scale]
         if offs:
             parts.append(distance(statistics.median(offs), scale == "log"))
     scales = " on linear scales, and ".join(parts)

@@ -160,7 +160,7 @@ def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, answer_key: AnswerKey
     if day is None:
         return plan
     try:
-        answers = read_answers(read_notebook(mine, plan.name), answer_key.questions(day))
+        answers = read_answers(read_notebook(mine, plan.name), answer_key.exercises(day))
         fresh = nbformat.reads(theirs.decode(), as_version=4)
     except (Unreadable, CourseError, ValueError, KeyError, TypeError, AttributeError):
         return plan

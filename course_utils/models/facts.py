@@ -149,7 +149,7 @@ def previous_token_scores(real: Real, tokens: Tensor) -> Tensor:
 
 
 def induction_scores(real: Real, tokens: Tensor, period: int = PERIOD) -> Tensor:
-    """Return the weight from a token to the one that followed its last occurrence: (layers, heads).
+    """Return the weight from a token to the one after its copy, one period earlier: (layers, heads).
 
     tokens are `copies` of `period` tokens; the mean is over all tokens after the first copy. A head that divides its
     weight between two earlier copies has the nearer part counted only. Source: Olsson et al. 2022, appendix (prefix

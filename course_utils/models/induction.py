@@ -1,8 +1,8 @@
 """A small model of attention only that learns to repeat: where it looks, and what each of its heads is worth.
 
 It is trained on random tokens that come again and again: a random piece of 2 to 24 tokens, then the same piece, up to
-the end of the window. What follows can be told only by looking back: find the token after the last time that the
-present one was here. A head that does so is an induction head (Olsson et al. 2022).
+the end of the window. What follows can be told only by looking back: find the token after the present one's copy, one
+period earlier. A head that does so is an induction head (Olsson et al. 2022).
 
     python -m course_utils.models.induction --record
 
@@ -124,7 +124,7 @@ def reader(model: Decoder) -> Reader:
 
 
 def induction_scores(model: Decoder, period: int, batch: int = 64, seed: int = 0) -> Tensor:
-    """Return the weight from a token of the second copy to the token after its first occurrence: (n_layers, h), 0 to 1.
+    """Return the weight from a token of the second half to the token after its copy: (n_layers, h), 0 to 1.
 
     The mean over all `period` tokens of the second copy and over `batch` random pieces. Source: Olsson et al. 2022,
     "Key concepts" and appendix, where it is called the prefix matching score.

@@ -47,7 +47,10 @@ class Comparison:
 
     def __str__(self) -> str:
         if not self.shows:
-            agree = f"The numbers of all layers agree, and it writes the same: {self.before!r}."
+            agree = (
+                "With these functions, all layers give the same numbers as with the model's own, and it continues: "
+                f"{self.before!r}."
+            )
             unseen = "{} does not pass its check, and that does not show here: {}."
             nothing_known = "this text asks for nothing that it does wrong"
             return "\n".join([agree, *(unseen.format(name, why or nothing_known) for name, why in self.failing)])

@@ -182,7 +182,7 @@ def softmax_gradient(rng: random.Random) -> Drawn:
         )),
     )  # fmt: skip
     statement = (
-        f"The gradient of a softmax: p are its weights, g the gradient that comes from above.\n{written('p', p)}\n"
+        f"The gradient of a softmax: p are its weights, g is the gradient with respect to them.\n{written('p', p)}\n"
     )
     return statement + written("g", g), {"p": p, "g": g}, steps
 

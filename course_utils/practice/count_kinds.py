@@ -58,8 +58,8 @@ def layer_cost(rng: random.Random) -> Drawn:
     widening = rng.choice((2, 3, 4, 5))
     h = rng.choice((2, 4, 8))
     steps = (
-        Step("attention parameters", "the numbers in W_q, W_k, W_v and W_o", lambda v: 4 * v["d"] ** 2, (
-            Slip("W_o forgotten", lambda v: 3 * v["d"] ** 2, "There are four matrices, W_o included."),
+        Step("attention parameters", "the numbers in W_Q, W_K, W_V and W_O", lambda v: 4 * v["d"] ** 2, (
+            Slip("W_O forgotten", lambda v: 3 * v["d"] ** 2, "There are four matrices, W_O included."),
             Slip("for each head", lambda v: 4 * v["d"] ** 2 * v["h"], "The heads share the width: no factor h."),
             Slip("one head", lambda v: 4 * v["d"] ** 2 / v["h"], "All heads together have the full width."),
         ), count=True),
@@ -72,7 +72,7 @@ def layer_cost(rng: random.Random) -> Drawn:
                 Slip("multiply-adds", lambda v: v["T"] * v["attention parameters"], "A multiply-add counts as 2."),
                 Slip("one token", lambda v: 2 * v["attention parameters"], "This is for one token: there are T."),
             ), count=True),
-        Step("score FLOPs", "of QKᵀ and of the weights times V, all heads", lambda v: 4 * v["T"] ** 2 * v["d"], (
+        Step("core FLOPs", "of QKᵀ and of the weights times V, all heads", lambda v: 4 * v["T"] ** 2 * v["d"], (
             Slip("QKᵀ alone", lambda v: 2 * v["T"] ** 2 * v["d"], "There are two products: QKᵀ and weights times V."),
             Slip("for each head", lambda v: 4 * v["T"] ** 2 * v["d"] * v["h"],
                 "A head has width d_model / h: all of them together have d_model."),

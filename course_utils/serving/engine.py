@@ -18,7 +18,7 @@ from course_utils.attention.shapes import whole
 from course_utils.models.decoder import Decoder
 from course_utils.serving.events import Event
 from course_utils.serving.prefixes import PrefixCache
-from course_utils.serving.scheduler import Progress, Scheduler
+from course_utils.serving.scheduler import RequestState, Scheduler
 from course_utils.serving.traffic import Request
 
 
@@ -133,7 +133,7 @@ class Engine:
                     self._log(name, "finished", each.request.new)
         return self.scheduler.advance(planned)
 
-    def _compute(self, rows: list[Progress], counts: list[int]) -> list[int]:
+    def _compute(self, rows: list[RequestState], counts: list[int]) -> list[int]:
         """The likeliest token after the next counts[b] tokens of each row b, whose keys and values are stored."""
         tokens = torch.zeros(len(rows), max(counts), dtype=torch.int64)  # (B, T), padded on the right
         for b, (each, n) in enumerate(zip(rows, counts, strict=True)):
@@ -154,7 +154,7 @@ class Engine:
             self.blocks.share(block)
         return cached_blocks
 
-    def _follow(self, before: list[tuple[Progress, int, list[int]]]) -> None:
+    def _follow(self, before: list[tuple[RequestState, int, list[int]]]) -> None:
         """Log who was sent away or let in by the plan, and move the blocks of those that are swapped.
 
         The blocks that the plan gave away are as they were until the pass writes to them: copies go out first.

@@ -40,7 +40,7 @@ class Blocks(Protocol):
 
 
 @dataclass(eq=False)
-class Progress:
+class RequestState:
     """How far a request is: tokens whose keys and values are stored, tokens it got, and the blocks that it holds."""
 
     request: Request
@@ -105,8 +105,8 @@ class Scheduler:
         self.explain = explain
         self._cached = cached or (lambda name: [])
         self.step = 0
-        self.waiting: deque[Progress] = deque()  # both in order of arrival
-        self.running: list[Progress] = []
+        self.waiting: deque[RequestState] = deque()  # both in order of arrival
+        self.running: list[RequestState] = []
         self.notes: list[Note] = []  # one for each request and step
         self.again = 0  # tokens that were stored, and are lost by preemption
         self.moved = 0  # blocks that swapping moved, out and in
@@ -115,7 +115,7 @@ class Scheduler:
         self._now: dict[str, Note] = {}  # the notes of this step
 
     @property
-    def unfinished(self) -> list[Progress]:
+    def unfinished(self) -> list[RequestState]:
         """Requests that are not done, in order of arrival."""
         return [*self.running, *self.waiting]
 
@@ -139,7 +139,7 @@ class Scheduler:
             )
         self._names.add(request.name)
         self._last = request.arrival
-        self.waiting.append(Progress(request))
+        self.waiting.append(RequestState(request))
 
     # --- the rules --------------------------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class Scheduler:
             return f"the budget of {self.budget} tokens is used"
         return ""
 
-    def _take_blocks(self, each: Progress) -> str:
+    def _take_blocks(self, each: RequestState) -> str:
         """Give a request the blocks that it needs, and return ""; if too few are free, return that reason to wait."""
         shared = [] if each.computed else self._cached(each.request.name)  # what was swapped comes back as it was
         most = each.request.prompt + each.request.new - 1 if self.static else each.tokens
@@ -219,12 +219,12 @@ class Scheduler:
         each.table = shared + [self.blocks.allocate() for _ in range(missing)]
         return ""
 
-    def _has_budget(self, each: Progress, remaining: int) -> bool:
+    def _has_budget(self, each: RequestState, remaining: int) -> bool:
         if remaining <= 0:
             self._note(each, "wait", f"the budget of {self.budget} tokens is used")
         return remaining > 0
 
-    def _find_block(self, each: Progress) -> bool:
+    def _find_block(self, each: RequestState) -> bool:
         """A block for the next token, if it needs one: the latest arrived give theirs, and that may be itself."""
         while len(each.table) < self._blocks_for(each.tokens):
             if self.blocks.n_free:
@@ -237,7 +237,7 @@ class Scheduler:
                 return False
         return True
 
-    def _preempt(self, latest: Progress, needy: Progress) -> None:
+    def _preempt(self, latest: RequestState, needy: RequestState) -> None:
         self._note(latest, "preempted", f"{needy.request.name} needs a block, none is free, and it arrived last")
         if self.swap:
             self.moved += self._blocks_for(latest.computed)
@@ -246,7 +246,7 @@ class Scheduler:
             latest.computed = 0
         self._drop_blocks(latest)
 
-    def _compute(self, each: Progress, remaining: int, planned: list[tuple[str, int]]) -> int:
+    def _compute(self, each: RequestState, remaining: int, planned: list[tuple[str, int]]) -> int:
         """Plan as many of its tokens as the budget allows, or all if prompts are not cut, and return how many."""
         n = min(each.remaining, remaining) if self.chunked else each.remaining
         planned.append((each.request.name, n))
@@ -260,7 +260,7 @@ class Scheduler:
     def _blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_size)
 
-    def _drop_blocks(self, each: Progress) -> None:
+    def _drop_blocks(self, each: RequestState) -> None:
         self._release(each.table)
         each.table = []
 
@@ -268,7 +268,7 @@ class Scheduler:
         for block in reversed(table):  # a prefix cache evicts what was released first: the end before the beginning
             self.blocks.release(block)
 
-    def _note(self, each: Progress, did: str, why: str) -> None:
+    def _note(self, each: RequestState, did: str, why: str) -> None:
         """One note for each request and step: the first one stays."""
         if self.explain:
             self._now.setdefault(each.request.name, Note(self.step, each.request.name, did, why))

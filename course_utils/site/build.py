@@ -68,7 +68,7 @@ MENDED = {  # replacements in pages: icons that a font draws already, and faults
     r'id="pst-page-toc-nav" ': "",  # else the theme's script marks in it what stood where before widgets came
     r'√dₖ(?=[^<>]*(?:</a>|</p>|</h1>|<a class="headerlink))': "√d<sub>k</sub>",
 }
-Progress = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Site:
     widgets: int
 
 
-def build_site(root: Path, out: Path, progress: Progress = lambda _: None, python: bool = False) -> Site:
+def build_site(root: Path, out: Path, progress: OnProgress = lambda _: None, python: bool = False) -> Site:
     """Write the site of the course in `root` into the folder `out`, which it replaces.
 
     Args:

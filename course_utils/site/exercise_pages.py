@@ -12,7 +12,6 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.answer_key.strip_answers import is_setup
 from course_utils.authoring.notebooks import read_notebook
 from course_utils.course import DAYS, EXERCISES, day_numbered
 
@@ -76,6 +75,12 @@ def is_check(cell: NotebookNode) -> bool:
     return bool(cell.metadata.get("nbgrader", {}).get("grade"))
 
 
+def given_cells(notebook: NotebookNode) -> list[str]:
+    """Return the code that an answer finds: without answers, checks, and cells that only try an answer out."""
+    code = (cell for cell in notebook.cells if cell.cell_type == "code" and not is_answer(cell) and not is_check(cell))
+    return [cell.source for cell in code if "ungraded" not in cell.metadata.get("tags", [])]
+
+
 def answers_of(day: int, notebook: NotebookNode) -> Iterator[Answer]:
     """Yield the exercises of a notebook that are answered on a page, in order."""
     checks = {cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells if is_check(cell)}
@@ -113,10 +118,9 @@ def data_scripts(root: Path) -> dict[str, str]:
 
 
 def _data(path: Path, notebook: NotebookNode) -> dict[str, Any]:
-    code = [cell for cell in notebook.cells if cell.cell_type == "code" and not is_setup(cell)]
     return {
-        "given": [cell.source for cell in code if not is_answer(cell) and not is_check(cell)],
-        "stubs": {cell.metadata.nbgrader.grade_id: cell.source for cell in code if is_answer(cell)},
+        "given": given_cells(notebook),
+        "stubs": {cell.metadata.nbgrader.grade_id: cell.source for cell in filter(is_answer, notebook.cells)},
         "notebook": notebook,
         "file": path.name,
     }

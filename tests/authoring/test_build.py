@@ -227,6 +227,23 @@ def test_a_check_that_was_not_run_lists_what_it_will_try_and_claims_no_points():
     assert cell.outputs[0].data["text/plain"] == "Not run yet. The check will try:\n  ○ one\n  ○ ten"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Run it.", True),
+        ("Why is that so?\n\nRun it.", True),  # another paragraph asked
+        ("Which of the two is larger?", False),
+        ("Before you run it, name the larger one.", False),
+    ],
+)
+def test_what_the_text_asks_is_not_shown_before_a_student_runs_the_cell(text, shown):
+    cell = nbformat.v4.new_code_cell("larger", metadata={"tags": ["ungraded"]})
+    cell.outputs = [nbformat.v4.new_output("stream", text="the second\n")]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text), cell])
+    assert bool(release_exercise(notebook).cells[1].outputs) == shown
+    assert notebook.cells[1].outputs  # the solution keeps it
+
+
 def test_nothing_in_an_exercise_was_counted_and_it_is_paired_with_no_text(built):
     notebook = read_built(built / "exercises/day1_small.ipynb")
     assert all(cell.execution_count is None for cell in notebook.cells if cell.cell_type == "code")

@@ -9,7 +9,9 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from needs import PYODIDE
+from page_verdicts import cells_of
 
+from course_utils.checks import in_page
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.course import DAYS, EXERCISES, ROOT, SOLUTIONS, day_numbered
 from course_utils.site.build import build_site
@@ -159,12 +161,48 @@ def test_it_works_by_keyboard_alone(opened):
     assert page.evaluate("document.activeElement.textContent") == "Check"
 
 
+SLIPS = {  # what replaces what in the course's answer
+    (1, "scale_scores"): ("math.sqrt(d_k)", "d_k"),
+    (1, "attention_lists"): ("scale_scores(scores(Q, K), len(K[0]))", "scores(Q, K)"),
+    (2, "stable_softmax"): ("x.max(axis=axis, keepdims=True)", "x.max()"),
+    (3, "by_hand_row"): ("0.378, 0.622", "0.622, 0.378"),
+    (5, "cache_bytes"): ("2 * n_layers", "n_layers"),
+    (6, "online_softmax"): ("l * math.exp(m - m_new)", "l"),
+    (7, "chunks"): ("todo[i] > 1", "todo[i] <= 1"),
+}
+
+
+@pytest.mark.parametrize(("day", "grade_id"), SLIPS)
+def test_a_slip_gets_the_message_of_the_notebook(opened, day, grade_id):
+    given, _, solutions = cells_of(day)
+    right, wrong = SLIPS[day, grade_id]
+    source = solutions[grade_id].replace(right, wrong, 1)
+    assert source != solutions[grade_id]
+    records = []
+    in_page.check(day, grade_id, given, {}, source, records.append)
+    page = opened(f"exercises/{day_numbered(day).notebook(EXERCISES).stem}")
+    write(place_of(page, grade_id), source)
+    message = result_of(place_of(page, grade_id))
+    assert points(place_of(page, grade_id)).startswith(f"{records[0]['points']:g} of")
+    says = records[0]["text"].split("\n\n")[1]  # after the line with the points
+    assert " ".join(says.split()) in " ".join(message.split())
+
+
+def test_the_pages_of_a_build_ask_for_its_own_python(opened, pages):
+    page = opened("index")
+    python = page.locator(".course-answer").get_attribute("data-python")
+    assert (pages[0] / "_static" / python / "python_worker.js").exists()
+    assert python in (pages[0] / "service_worker.js").read_text(encoding="utf-8")
+
+
 FAULTS = {
-    "a syntax error": ("def softmax_row(row):\n    return (row\n", "The cell is not Python yet", "at line 2"),
+    "a syntax error": ("def softmax_row(row):\n    return (row\n", "The cell is not valid Python", "at line 2"),
+    "a return outside": ("return 1\n", "The cell is not valid Python: 'return' outside function"),
+    "an exit": ("raise SystemExit\n", "SystemExit"),
     "an error in the cell": ("1 / 0\n", "ZeroDivisionError: division by zero, at line 1"),
     "another name": ("def soft(row):\n    return row\n", "The cell defines no softmax_row."),
     "PyTorch": (STUB.format("import torch\n    return torch.softmax(row)"), "PyTorch is not on this page"),
-    "input": (STUB.format("return input()"), "input() has nobody to ask here"),
+    "input": (STUB.format("return input()"), "input() does not work here"),
     "a newer NumPy": ("import numpy as np\n" + STUB.format("return np.matvec(row, row)"), "The page has NumPy 2.0.2"),
     "prints without end": (STUB.format("while True: print('x' * 999)"), "Stopped after printing 1,048,576 characters"),
     "too much memory": (STUB.format("text = 'x'\n    while True: text += text"), "MemoryError"),
@@ -191,6 +229,19 @@ def test_a_loop_without_end_is_stopped_at_its_line_and_the_text_stays(opened):
     place.get_by_text("Stopped. Your text is as it was.").wait_for()
     assert "total += 1" in place.locator(".cm-content").inner_text()
     assert "✓" in answer(page, RIGHT)
+
+
+def test_a_text_that_changes_during_its_check_gets_no_points(opened):
+    page = opened(DAY1)
+    place = place_of(page)
+    write(place, RIGHT)
+
+    def check_and_type():
+        place.get_by_role("button", name="Check").click()
+        write(place, NAIVE)
+
+    assert "✓" in result_after(place, check_and_type)
+    assert points(place) == "0 of 2 points"
 
 
 def test_run_shows_what_a_cell_prints(opened):
@@ -311,7 +362,7 @@ def test_a_page_that_is_opened_as_a_file_says_how_to_serve_it(chromium, pages):
     page = chromium.new_page()
     page.goto((pages[0] / "index.html").as_uri())
     page.locator(".course-code").click()
-    page.get_by_text("make site ARGS=--serve").wait_for()
+    page.get_by_text('make site ARGS="--python --serve"').wait_for()
     page.close()
 
 
@@ -322,7 +373,7 @@ def test_a_page_in_the_viewer_of_jupyterlab_says_how_to_serve_it(chromium, pages
     page.set_content(f"<iframe sandbox='allow-scripts' width=1200 height=800 src='{pages[1]}/index.html'></iframe>")
     frame = page.frame_locator("iframe")
     frame.locator(".course-code").click()
-    frame.get_by_text("make site ARGS=--serve").wait_for()
+    frame.get_by_text('make site ARGS="--python --serve"').wait_for()
     page.close()
 
 
@@ -331,6 +382,13 @@ def test_where_storage_is_refused_it_says_so_and_still_checks(opened):
     write(place_of(page), RIGHT)
     page.get_by_text("Your browser keeps nothing of this page").first.wait_for()
     assert "✓" in result_of(place_of(page))
+
+
+def test_where_storage_is_refused_a_later_answer_finds_an_earlier_one(opened):
+    page = opened(DAY1, "IDBFactory.prototype.open = () => { throw new DOMException('refused') }")
+    write(place_of(page), RIGHT)
+    write(place_of(page, "scores"), "print(softmax_row([0.0, 0.0]))\n")
+    assert "[0.5, 0.5]" in result_of(place_of(page, "scores"), "Run")
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])

@@ -13,7 +13,7 @@ EVIL = "</script><script>document.title = 'evil'</script><img src='http://evil.e
 def submissions():
     results = tuple(
         Result(q.grade_id, STATUSES[n % 7], 0.0, q.points, f"Look here: {EVIL}", "no scaling" if n % 7 == 1 else None)
-        for n, q in enumerate(COURSE.questions(1))
+        for n, q in enumerate(COURSE.exercises(1))
     )
     long = f'def f(x):\n    """{EVIL}"""\n    return 1.5 + abs(x)  # ' + "long " * 60
     answers = {result.id: long for result in results}

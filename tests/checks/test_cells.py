@@ -39,7 +39,7 @@ def answers_of(day, *cells):
     """What the grader reads of code cells, each with its id and its source."""
     made = [{"cell_type": "code", "id": id_, "metadata": {}, "outputs": [], "source": source} for id_, source in cells]
     data = json.dumps({"cells": made, "nbformat": 4, "metadata": {}}).encode()
-    return read_answers(read_notebook(data, "a.ipynb"), COURSE.questions(day))
+    return read_answers(read_notebook(data, "a.ipynb"), COURSE.exercises(day))
 
 
 def test_a_teacher_sees_the_lines_of_an_indented_answer_too():
@@ -48,7 +48,7 @@ def test_a_teacher_sees_the_lines_of_an_indented_answer_too():
 
 
 def test_a_stub_that_was_left_below_the_answer_replaces_nothing():
-    stub = next(each.stub for each in COURSE.questions(1) if each.grade_id == "softmax_row")
+    stub = next(each.stub for each in COURSE.exercises(1) if each.grade_id == "softmax_row")
     answer = "def softmax_row(row):\n    return [1.0]"
     answers = answers_of(1, ("mine", answer), ("softmax_row", stub), ("check_softmax_row", "check('softmax_row')"))
     assert answers["softmax_row"] == answer
@@ -60,8 +60,8 @@ def test_answers_bound_together_are_found_by_their_names():
 
 
 def test_a_class_that_was_given_counts_as_answered_where_a_method_is_replaced():
-    stub = next(each.stub for each in COURSE.questions(7) if each.grade_id == "find_the_bug")
-    name = next(each.names[0] for each in COURSE.questions(7) if each.grade_id == "find_the_bug")
+    stub = next(each.stub for each in COURSE.exercises(7) if each.grade_id == "find_the_bug")
+    name = next(each.names[0] for each in COURSE.exercises(7) if each.grade_id == "find_the_bug")
     mended = f"{stub}\n\ndef commit(self):\n    pass\n\n{name}.commit = commit"
     assert answers_of(7, ("find_the_bug", mended))["find_the_bug"] == mended
     assert answers_of(7, ("find_the_bug", stub)) == {}
@@ -165,3 +165,15 @@ def test_imports_from_the_future_come_first():
     assert run(completed(own, *cells).source)["answer"](0) > 3
     assert run(completed(own.partition("\n\n")[2], cells[0], known=["math"]).source)["answer"].__annotations__
     assert completed(own, known=["math"]).source == own
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x0c", "\x85", "\x1c"])
+def test_a_character_that_ends_no_line_of_python_cuts_nothing(separator):
+    helper = f"# pasted:{separator}from a page\nimport math\ndef double(x):\n    return math.prod([2, x])"
+    code = completed("def answer():\n    return double(4)", helper)
+    assert run(code.source)["answer"]() == 8
+
+
+def test_statements_on_one_line_come_along_once_each():
+    code = completed("def answer():\n    return table", "table = []", "table.append(1); table.append(2)")
+    assert run(code.source)["answer"]() == [1, 2]

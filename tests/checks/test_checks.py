@@ -212,11 +212,15 @@ def test_each_entry_worked_by_hand_earns_its_share(grade_id, entries, share):
     ("entries", "message"),
     [
         ({"score_33": "3", "weights_3": [0.178, 0.088, 0.734]}, "score_33: the text '3' is not a number"),
+        (
+            {"score_33": 2, "weights_3": [0.178, 0.088, 0.734]},
+            "score_33 is not right. It is the dot product of (1, 2) and (1, 1); nothing is scaled yet.",
+        ),
         ({"score_33": 3, "weights_3": None}, "weights_3 is not filled in."),
         ({"score_33": 3, "weights_3": [0.178, 0.088]}, "weights_3 has shape (2,), expected (3,)."),
         ({"score_33": 3, "weights_3": [0.18, 0.09, 0.73]}, "rounded to 2 decimals: give 3."),
     ],
-    ids=["a text", "not filled in", "too short", "two decimals"],
+    ids=["a text", "a wrong score", "not filled in", "too short", "two decimals"],
 )
 def test_an_entry_worked_by_hand_is_spoken_of_without_python(entries, message):
     verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", entries))

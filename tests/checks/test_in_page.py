@@ -7,14 +7,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from page_verdicts import cells_of
 
-from course_utils.answer_key.strip_answers import is_setup
-from course_utils.authoring.notebooks import read_notebook
 from course_utils.checks import in_page
 from course_utils.checks.judge import time_limit
-from course_utils.course import EXERCISES, SOLUTIONS, day_numbered
 from course_utils.files import write_all
-from course_utils.site.exercise_pages import WITHOUT_TORCH, is_answer, is_check
+from course_utils.site.exercise_pages import WITHOUT_TORCH
 from course_utils.site.python_files import course_files
 
 TESTS = Path(__file__).parents[1]
@@ -39,16 +37,6 @@ for grade_id in asked:
         in_page.check({day}, grade_id, given, earlier, cell, records.append)
         print(grade_id, records[-1]["status"], records[-1]["points"], records[-1]["full"])
 """
-
-
-def cells_of(day):
-    """What everybody is given, the stubs and the answers of a day."""
-    exercises, _ = read_notebook(day_numbered(day).notebook(EXERCISES))
-    solutions, _ = read_notebook(day_numbered(day).notebook(SOLUTIONS))
-    code = [cell for cell in exercises.cells if cell.cell_type == "code" and not is_setup(cell)]
-    given = [cell.source for cell in code if not is_answer(cell) and not is_check(cell)]
-    written = ({cell.id: cell.source for cell in book.cells if is_answer(cell)} for book in (exercises, solutions))
-    return (given, *written)
 
 
 @pytest.mark.parametrize("day", BY_DAY)
@@ -101,4 +89,12 @@ def test_an_answer_without_end_is_stopped_where_there_are_no_signals(monkeypatch
 
 def test_run_shows_what_a_cell_prints_and_the_value_of_its_last_line():
     assert in_page.run(1, [], {}, "print('sum')\nsum([1, 2])") == "sum\n3\n"
-    assert "is not Python yet" in in_page.run(1, [], {}, "sum([1, 2)")
+
+
+@pytest.mark.parametrize("cell", ["sum([1, 2)", "return 1", "break", "await x", "def f():\n    nonlocal x"])
+def test_a_cell_that_is_not_python_is_said_to_be_none(cell):
+    assert "The cell is not valid Python: " in in_page.run(1, [], {}, cell)
+
+
+def test_a_cell_that_exits_is_reported():
+    assert "SystemExit" in in_page.run(1, [], {}, "raise SystemExit")

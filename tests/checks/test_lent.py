@@ -37,7 +37,7 @@ def namespace_of(day, **changed):
 
 
 def untouched(day, used):
-    return next(each.stub for each in COURSE.questions(day) if each.grade_id == used)
+    return next(each.stub for each in COURSE.exercises(day) if each.grade_id == used)
 
 
 def wrong(day, used):

@@ -14,9 +14,10 @@ from course_utils.answers.day7 import exercises as day7
 from course_utils.answers.shared import masked
 from course_utils.attention import arrays, lists, tensors
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
-from course_utils.checks.judge.judge import JOINT, judge_of
+from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.overflow import overflows
 from course_utils.checks.judge.rungs import evidence_for
+from course_utils.checks.judge.verdict import JOINT
 from course_utils.checks.kernel.evidence import find_ladder, gather
 
 OVERFLOWING = [

@@ -23,6 +23,7 @@ from course_utils.grading.intake import collect
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.intake.files import list_members, read_member
 from course_utils.grading.intake.names import safe_name
+from course_utils.grading.intake.submitted_notebook import read_notebook
 
 TITLES = {day: COURSE.path(day).name for day in (1, 2, 3)}
 
@@ -243,6 +244,15 @@ def test_an_untouched_notebook_in_a_zip_of_several_days_is_not_handed_in(tmp_pat
     assert reason(submissions[1]) == "all.zip: nothing is answered in any of its notebooks"
     assert "Ada: " in only(submissions.notes) and "x/day3.ipynb counts as not handed in" in only(submissions.notes)
     assert [each.day for each in collect.collect([moodle], day=3)] == [3] * 4
+
+
+def test_each_notebook_is_parsed_once(tmp_path, monkeypatch):
+    parsed = []
+    monkeypatch.setattr(collect, "read_notebook", lambda data, name: parsed.append(name) or read_notebook(data, name))
+    files = {"x/day1.ipynb": answered(1), "x/another.ipynb": answered(2), "x/day3.ipynb": NOTEBOOKS[3], "b.ipynb": b"{"}
+    place(tmp_path / "class", {"Ada_7_assignsubmission_file_/all.zip": zipped(files)})
+    assert [each.day for each in collect.collect([tmp_path / "class"])] == [1, 2]
+    assert sorted(parsed) == ["another.ipynb", "b.ipynb", "day1.ipynb", "day3.ipynb"]
 
 
 @pytest.mark.parametrize("outer", [False, True], ids=["in a folder", "in Moodle's zip"])

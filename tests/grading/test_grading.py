@@ -16,7 +16,7 @@ from hostile.entries import CHECKS
 from in_process import course
 from typer.testing import CliRunner
 
-from course_utils.answer_key.key import COURSE, Question, provided_cells, reference_answers
+from course_utils.answer_key.key import COURSE, OfficialExercise, provided_cells, reference_answers
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.checks.cells import same_code
 from course_utils.checks.judge.exercises import days_with_exercises
@@ -120,7 +120,7 @@ def test_memory_that_grows_step_by_step_ends_at_the_limit(slips):
 
 @pytest.mark.parametrize("blank", ["", "# later", "\n\n"])
 def test_an_emptied_answer_cell_is_missing(tmp_path, blank):
-    emptied = dict.fromkeys((question.grade_id for question in COURSE.questions(1)), blank)
+    emptied = dict.fromkeys((question.grade_id for question in COURSE.exercises(1)), blank)
     assert set(outcome(grade_notebook(submission(tmp_path, emptied))).values()) == {"missing"}
 
 
@@ -137,7 +137,7 @@ def test_untidy_answers_that_are_right_score_full_marks(tmp_path):
     before = path.read_bytes(), path.stat().st_mtime_ns
     graded = grade_notebook(path)
     assert (outcome(graded), graded.score, graded.max_score, graded.status) == ({}, FULL, FULL, "passed")
-    assert [each.id for each in graded.exercises] == [question.grade_id for question in COURSE.questions(1)]
+    assert [each.id for each in graded.exercises] == [question.grade_id for question in COURSE.exercises(1)]
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
@@ -191,10 +191,10 @@ def test_answers_are_found_by_name_where_the_ids_were_lost(tmp_path):
             cell["id"] = f"cell-{number}"
 
     statuses = [
-        read_answers(notebook_in(submission(tmp_path, change=change)), COURSE.questions(1))
+        read_answers(notebook_in(submission(tmp_path, change=change)), COURSE.exercises(1))
         for change in (None, lose_ids)
     ]
-    assert statuses[0] == statuses[1] and statuses[0].keys() == {question.grade_id for question in COURSE.questions(1)}
+    assert statuses[0] == statuses[1] and statuses[0].keys() == {question.grade_id for question in COURSE.exercises(1)}
 
 
 def test_of_a_half_done_notebook_what_is_done_counts_and_of_an_answer_given_twice_the_last(tmp_path):
@@ -212,7 +212,7 @@ def test_of_a_half_done_notebook_what_is_done_counts_and_of_an_answer_given_twic
     graded = grade_notebook(submission(tmp_path, change=change))
     missing = dict.fromkeys(["scores", "find_the_bug"], "missing")
     assert outcome(graded) == {"softmax_row": "failed", **missing, "scale_scores": "failed"}
-    lost = sum(question.points for question in COURSE.questions(1) if question.grade_id in outcome(graded))
+    lost = sum(question.points for question in COURSE.exercises(1) if question.grade_id in outcome(graded))
     assert graded.score == graded.max_score - lost
 
 
@@ -220,7 +220,7 @@ def test_of_a_half_done_notebook_what_is_done_counts_and_of_an_answer_given_twic
 def test_an_answer_is_found_by_name_however_the_function_is_defined(tmp_path, source):
     cells = [{"cell_type": "code", "source": text} for text in (source, "f = f(1)\ndef g(f): pass")]
     (tmp_path / "x.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}))
-    asked = [Question("f", 1.0, ("f",), "def f(): pass")]
+    asked = [OfficialExercise("f", 1.0, ("f",), "def f(): pass")]
     assert read_answers(notebook_in(tmp_path / "x.ipynb"), asked) == {"f": source}
 
 
@@ -228,7 +228,7 @@ def test_entries_by_hand_may_be_set_in_one_line(tmp_path):
     (tmp_path / "x.ipynb").write_text(
         json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": "a, b = 1, 2"}]})
     )
-    asked = [Question("f", 1.0, ("a", "b"), "a = None", by_hand=True)]
+    asked = [OfficialExercise("f", 1.0, ("a", "b"), "a = None", by_hand=True)]
     assert read_answers(notebook_in(tmp_path / "x.ipynb"), asked)
 
 
@@ -307,7 +307,7 @@ def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path, monkeypatc
     )
     assert outcome(graded) == {grade_id: status for grade_id, (_, status) in HOSTILE.items()}
     assert all(each.message for each in graded.exercises if each.status != "passed")
-    assert [each.id for each in reported] == [question.grade_id for question in COURSE.questions(1)]
+    assert [each.id for each in reported] == [question.grade_id for question in COURSE.exercises(1)]
 
 
 ERRORS = {
@@ -534,7 +534,7 @@ def test_odd_cells_among_good_ones_are_passed_over(tmp_path):
         {"cell_type": "code", "metadata": 3, "source": "def f(): return 1"},
     ]
     path.write_text(json.dumps({"nbformat": 4, "cells": cells}))
-    asked = [Question("f", 1.0, ("f",), "def f(): pass")]
+    asked = [OfficialExercise("f", 1.0, ("f",), "def f(): pass")]
     assert read_answers(notebook_in(path), asked) == {"f": "def f(): return 1"}
 
 

@@ -116,14 +116,14 @@ def test_a_release_has_stubs_no_hidden_test_and_all_points(course, day):
         assert "hidden=True" not in cell.source and "### BEGIN" not in cell.source
         assert cell.get("outputs", []) == []
     points = {grade_id: cell.metadata.nbgrader.points for grade_id, cell in checks.items()}
-    assert points == {f"check_{q.grade_id}": q.points for q in COURSE.questions(day)}
+    assert points == {f"check_{q.grade_id}": q.points for q in COURSE.exercises(day)}
 
 
 def test_validate_passes_the_solutions_and_says_of_a_release_what_is_missing(course):
     output = nbgrader(course.folder, "validate", f"source/day1/{DAY1}", f"release/day1/{DAY1}").stdout
     assert output.startswith("Success! Your notebook passes all the tests.\n")
-    assert output.count("Success") == 1 and f"VALIDATION FAILED ON {len(COURSE.questions(1))} CELL(S)!" in output
-    for question in COURSE.questions(1):
+    assert output.count("Success") == 1 and f"VALIDATION FAILED ON {len(COURSE.exercises(1))} CELL(S)!" in output
+    for question in COURSE.exercises(1):
         assert f"{question.grade_id} has not passed yet" in output
 
 
@@ -162,7 +162,7 @@ def submit(course, student, answers):
 
 
 def full_points():
-    return {question.grade_id: question.points for question in COURSE.questions(1)}
+    return {question.grade_id: question.points for question in COURSE.exercises(1)}
 
 
 def test_autograde_gives_the_solutions_all_points(scores):

@@ -57,7 +57,7 @@ def graded(student, day=1, wrong=(), lms_id="", verdict="failed", **changes):
         Result(q.grade_id, verdict, 0.0, q.points, f"Look at {q.grade_id}.")
         if q.grade_id in wrong
         else Result(q.grade_id, "passed", q.points, q.points)
-        for q in COURSE.questions(day)
+        for q in COURSE.exercises(day)
     )
     score = sum(each.score for each in results)
     full = sum(each.max_score for each in results)
@@ -227,7 +227,7 @@ def test_what_could_not_be_graded_has_no_grade_rather_than_zero(kind):
 
 
 def test_a_zero_that_was_earned_is_a_zero():
-    ids = [question.grade_id for question in COURSE.questions(1)]
+    ids = [question.grade_id for question in COURSE.exercises(1)]
     assert table(canvas_csv([graded("ada", 1, ids)]))[1]["Day 1: Attention by hand"] == "0"
 
 
@@ -442,7 +442,7 @@ def test_the_summary_of_one_student_keeps_its_table_whatever_was_raised():
 
 
 def test_the_summary_of_a_learner_has_the_days_in_order_each_with_its_page_of_feedback(tmp_path):
-    fresh = graded("day3_x", 3, [question.grade_id for question in COURSE.questions(3)], verdict="missing")
+    fresh = graded("day3_x", 3, [question.grade_id for question in COURSE.exercises(3)], verdict="missing")
     class_ = [graded("day2_x", 2), fresh, graded("day1_x-Copy1", 1, ["scores"], notebook="day1_x-Copy1.ipynb")]
     text = own_summary(class_)
     points = [sum(each.score for each in class_), sum(each.max_score for each in class_)]
@@ -731,7 +731,7 @@ def test_two_students_never_share_a_page(tmp_path):
 @pytest.mark.parametrize("day", range(1, 7))
 def test_every_exercise_has_a_title_and_hints_without_raw_markup(day):
     tasks_of_day = tasks(COURSE, day)
-    assert list(tasks_of_day) == [question.grade_id for question in COURSE.questions(day)]
+    assert list(tasks_of_day) == [question.grade_id for question in COURSE.exercises(day)]
     assert day_title(COURSE, day).startswith(f"Day {day}: ")
     for task in tasks_of_day.values():
         assert re.match(r"\d+\. [^*]+\Z", task.title) and len(task.hints) >= 2

@@ -172,7 +172,7 @@ def _nested_bomb() -> bytes:
 
 def _slow_to_read(number: int) -> bytes:
     """A notebook of no day, in whose long cells stand the names that answers by hand have, to no effect."""
-    names = [name for day in COURSE.days() for q in COURSE.questions(day) if q.by_hand for name in q.names]
+    names = [name for day in COURSE.days() for q in COURSE.exercises(day) if q.by_hand for name in q.names]
     source = f"# {number} {' '.join(names)}\n" + "x=1\n" * 4800
     cells = [{"cell_type": "code", "id": f"c{i}", "metadata": {}, "source": f"# {i}\n{source}"} for i in range(15)]
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
@@ -212,7 +212,7 @@ ENTRIES = [
         "one right answer everywhere",
         "puts the easiest answer under every id",
         _claim_all,
-        dict.fromkeys((q.grade_id for q in COURSE.questions(1) if q.grade_id != "scale_scores"), "error"),
+        dict.fromkeys((q.grade_id for q in COURSE.exercises(1) if q.grade_id != "scale_scores"), "error"),
     ),
     _changed(
         "cells before and after", "ends the kernel before the first answer and empties it after", _insert_before, {}

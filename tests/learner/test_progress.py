@@ -495,7 +495,7 @@ def test_a_learner_is_shown_the_days_in_order_the_total_what_is_next_and_the_fee
     arguments = [f"exercises/{name}" for name in reversed(names)]
     code, output, _ = command("grade", *arguments, "--out", "grades", "--jobs", "2", cwd=tmp_path)
     assert code == 0
-    full = [sum(question.points for question in COURSE.questions(number)) for number in (1, 2, 3)]
+    full = [sum(question.points for question in COURSE.exercises(number)) for number in (1, 2, 3)]
     titles = [
         f"{names[0]}: 0 of {full[0]:g}",
         f"{names[1]}: {full[1]:g} of {full[1]:g}",

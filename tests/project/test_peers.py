@@ -31,7 +31,7 @@ REFERENCE = reference_answers(COURSE.notebook(1))
 
 
 def test_twenty_students_send_twenty_different_notebooks_of_the_day():
-    questions = COURSE.questions(1)
+    questions = COURSE.exercises(1)
     answers = [read_answers(read_notebook(data, name), questions) for name, data in twenty().items()]
     assert len({json.dumps(each) for each in answers}) == 20
     assert sum(not each for each in answers) == 1

@@ -153,7 +153,7 @@ def test_the_grade_step_writes_the_summary_the_reports_and_the_points(student):
     assert {path.name for path in (folder / "exercises").iterdir()} == {DAY1, "conftest.py"}
     result = result_of(folder)
     scores = {test["name"]: test["score"] for test in result["tests"]}
-    full = {f"day 1, {question.grade_id}": question.points for question in COURSE.questions(1)}
+    full = {f"day 1, {question.grade_id}": question.points for question in COURSE.exercises(1)}
     assert scores == full | {"day 1, scores": 0} and result["max_score"] == FULL and result["status"] == "fail"
 
 
@@ -332,7 +332,7 @@ def test_the_autograder_for_gradescope_writes_a_test_for_each_exercise(tmp_path,
     tests = json.loads((tmp_path / "results" / "results.json").read_text())["tests"]
     assert (sum(test["score"] for test in tests), sum(test["max_score"] for test in tests)) == (0, FULL)
     assert {test["status"] for test in tests} == {"failed"} and len(tests) == (
-        len(COURSE.questions(1)) if handed_in else 1
+        len(COURSE.exercises(1)) if handed_in else 1
     )
     assert handed_in or "no such file" in tests[0]["output"]
 

@@ -16,7 +16,8 @@ UNSEEN: tuple[Implementation, ...] = (
     right("by shares of pairs",
         day2.made_of(lambda x: 1 / np.exp(np.minimum(x[..., None, :] - x[..., :, None], 700.0)
         ).sum(-1) if np.isfinite(x).all() else day2.shares(x))),
-    right("the gradient in float32", day2.made_of(backward=lambda p, dp: day2.back(np.float32(p), np.float32(dp)))),
+    right("the gradient in float32",
+        day2.made_of(backward=lambda p, dp: day2.back(np.asarray(p, np.float32), np.asarray(dp, np.float32)))),
     lost("three entries", day2.made_of(backward=only_if(lambda p, dp: p.shape[-1] == 3, lambda p, dp: p * dp,
         day2.back))),
     lost("the last row", day2.made_of(backward=only_if(lambda p, dp: p.ndim > 1, lambda p, dp: np.concatenate(

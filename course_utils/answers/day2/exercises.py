@@ -721,8 +721,9 @@ PEAKED_MISTAKES = (
     Mistake("one sigmoid each", peaked(softmax=lambda s: 1 / (1 + np.exp(-s))),
         "Each score goes through a sigmoid alone. In a softmax the keys share one sum."),
     Mistake("softmax without max-shift", peaked(softmax=unshifted),
-        "Right until the scores get into the hundreds. There e^s is ∞ or 0, and neither clipped scores nor filled-in "
-        "NaNs give the weights. Subtract the largest score of each sample first, or use your softmax.", overflow=True),
+        "Right until the scores get into the hundreds. There an exponential is ∞, or all those of a sample are 0, also "
+        "if you subtract the largest score of the whole array. Subtract the largest of each sample, along the keys, or "
+        "use your softmax.", overflow=True),
     Mistake("scores drawn, not made", peaked(independent_scores),
         "Your figures are those of independent normal scores: the scores are drawn, or q has entries ±1 or always "
         "the same length. At small d_k real scores are not normal, because the keys of a sample share one query. Draw "

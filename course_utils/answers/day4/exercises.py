@@ -355,14 +355,14 @@ def by_number(fused, n_heads):
     return fused.reshape(B, T, n_heads, D // (3 * n_heads), 3).permute(4, 0, 2, 1, 3)
 
 
-VIEWED = (
+VIEWED_AT_ONCE = (
     "The shapes are right, the numbers are not. Heads were cut with a view straight to (B, h, T, d_head), so a head "
     "gets whole tokens in place of its part of every token. Cut the last axis, then exchange axes 1 and 2."
 )
 LAYER_MISTAKES = (
-    Mistake("viewed at once", layer(split=viewed_at_once), VIEWED),
+    Mistake("viewed at once", layer(split=viewed_at_once), VIEWED_AT_ONCE),
     Mistake("viewed at once, and back", layer(split=viewed_at_once, merge=reshaped_at_once),
-        VIEWED + " The same holds on the way back: exchange the axes, then make one of the last two."),
+        VIEWED_AT_ONCE + " The same holds on the way back: exchange the axes, then make one of the last two."),
     Mistake("merged without transposing", layer(merge=reshaped_at_once),
         "The heads are right, but they were put together without exchanging heads and tokens first: the numbers of "
         "one token stand in several rows. Axes 1 and 2 change places, then the last two become one."),
@@ -895,14 +895,12 @@ def in_the_first_copy(weights, period):
 
 INDUCTION_MISTAKES = (
     Mistake("the same token", looked_back(0),
-        "The key is i − period, the first occurrence of the token itself. An induction head looks "
+        "The key is i − period, the copy of the token itself. An induction head looks "
         "at what came after it: i − period + 1."),
     Mistake("two tokens after", looked_back(2),
-        "The key is i − period + 2, one too far. The token after the first "
-        "occurrence of token i stands at i − period + 1."),
+        "The key is i − period + 2, one too far. The token after the copy of token i is at i − period + 1."),
     Mistake("the token before the first occurrence", looked_back(-1),
-        "The key is i − period − 1, the token before the first occurrence. The score takes "
-        "the token after it, i − period + 1."),
+        "The key is i − period − 1, the token before the copy. The score takes the token after it, i − period + 1."),
     Mistake("the previous token", lambda weights, period: looked_back(period - 1)(weights, period),
         "The key is i − 1, the token just before. That is the score of a previous-token head. An induction head "
         "looks one period back and one on: i − period + 1."),
@@ -925,7 +923,7 @@ INDUCTION_MISTAKES = (
         "All queries count here, and the sum is divided by all of them. Only those of the second copy "
         "count: i from period to 2 · period − 1."),
     Mistake("first query left out", looked_back(1, lambda period: range(period + 1, 2 * period)),
-        "Query i = period, the first of the second copy, is left out. Its token occurred "
+        "Query i = period, the first of the second copy, is left out. The copy of its token is "
         "at 0, and the token after that is key 1."),
     Mistake("last query left out", looked_back(1, lambda period: range(period, 2 * period - 1)),
         "The last query is left out. Its key is `period`, the first token of the second copy."),
@@ -935,14 +933,14 @@ INDUCTION_MISTAKES = (
         "Rows and columns are exchanged: weights[i, j] is what query i gives to key j. "
         "The row is the token of the second copy."),
     Mistake("keys that go round", around,
-        "The key of the last query is 0 here, the remainder by `period`. The token after the first occurrence of the "
+        "The key of the last query is 0 here, the remainder by `period`. The token after the copy of the "
         "last one is the first of the second copy, key `period`."),
     Mistake("queries of the first copy", in_the_first_copy,
         "The queries are those of the first copy, 0 to period − 1, and most of their keys are negative, which counts "
         "from the end. They are period to 2 · period − 1."),
     Mistake("the token before, from the end",
         lambda weights, period: sum(float(weights[i, i - period - 1]) for i in range(period, 2 * period)) / period,
-        "The key is i − period − 1, the token before the first occurrence, and the first one is −1, which is the "
+        "The key is i − period − 1, the token before the copy, and the first one is −1, which is the "
         "last key. It should be i − period + 1."),
     Mistake("the largest", picked(lambda line, rows, period: line.max()),
         "This is the largest of the weights asked for. Take their mean."),
@@ -1159,8 +1157,8 @@ BUG_MISTAKES = (
         "Right with one key head. With more, the rows of weights still sum to 1 and are in the right order, but too "
         "even, the more so the more key heads there are. What makes weights more even?"),
     Mistake("the root of all heads", in_groups(lambda d, h, h_kv: math.sqrt(h * d)),
-        "The scores are divided by the root of the numbers of all query heads now. A score is a dot product of the "
-        "numbers of one head."),
+        "The scores are divided by the root of h · d, the width of all query heads together. A score is a dot "
+        "product of the numbers of one head."),
     Mistake("the root of the number of key heads", in_groups(lambda d, h, h_kv: math.sqrt(h_kv)),
         "The scores are divided by the root of the number of key heads. A score is a sum of d products: what does its "
         "size grow with?"),

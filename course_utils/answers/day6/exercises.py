@@ -883,17 +883,14 @@ ROW_MISTAKES = (
     Mistake("the factor upside down", passed_over(factor=lambda old, new: np.exp(new - old)),
         "The factor is upside down: it is e^(m_old − m_new), at most 1."),
     Mistake("zeros past the end", passed_over(fill=lambda s, seen: np.where(seen, s, 0.0)),
-        "What lies past the end counts as a score of 0, and e^0 is no 0. A load under a mask gives 0 unless `other` "
-        "says something else: other=float(\"-inf\")."),
+        "What lies past the end counts as a score of 0, and e^0 is no 0. Which score has a weight of 0?"),
     Mistake("no mask", passed_over(fill=lambda s, seen: s),
-        "The last block counts numbers that lie behind the row. Load under a mask, columns < n, with "
-        "other=float(\"-inf\")."),
+        "The last block counts numbers that lie behind the row. Which of its columns are in the row?"),
     Mistake("the values without a mask", passed_over(value=lambda v, seen: v),
         "lse is right and o is NaN: behind the values lies anything, here NaN, and 0 · NaN is NaN, as 0 · −∞ is. "
-        "Load them with mask=columns < n, other=0.0."),
+        "The values need a mask too."),
     Mistake("neither with a mask", passed_over(fill=lambda s, seen: s, value=lambda v, seen: v),
-        "Nothing is masked, so the last block reads what lies behind the row and behind the values. Load both with "
-        "mask=columns < n: other=float(\"-inf\") for scores, 0.0 for values."),
+        "Nothing is masked, so the last block reads what lies behind the row and behind the values."),
     Mistake("masked after the maximum", passed_over(late=True),
         "The mask comes after the maximum, so a number behind the row can be the maximum. Put −∞ before tl.max."),
     Mistake("one number too many", passed_over(seen_up_to=lambda n: n + 1, value=lambda v, seen: np.nan_to_num(v)),

@@ -2021,7 +2021,7 @@ class StillPending(Window):
         self.decide(n)
 
 
-class NoErrors(Window):
+class WindowWithoutErrors(Window):
     def pending(self, expected):
         pass
 
@@ -2075,7 +2075,8 @@ WINDOW_MISTAKES = (
         "After a draft is decided the older tokens are gone. Those that are in the window stay."),
     Mistake("one slot saved", OneSaved, "The first overwritten token is kept. A draft of several overwrites several."),
     Mistake("still pending", StillPending, "A draft that was decided still counts as pending."),
-    Mistake("no errors", NoErrors, "What is not possible is done, or passed over in silence. It is a ValueError."),
+    Mistake("no errors", WindowWithoutErrors,
+        "What is not possible is done, or passed over in silence. It is a ValueError."),
     Mistake("a draft that is not seen", DraftNotSeen,
         "Drafted tokens are not visible before they are kept. The model verifies them: it has to see them."),
     Mistake("drafts push nothing out", DraftsPushNothingOut,

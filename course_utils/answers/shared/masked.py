@@ -201,7 +201,7 @@ NO_SHIFT = Mistake(
 def flawed(
     *,
     scale: Callable | None = None,
-    weigh: Callable = reference_softmax,
+    weigh: Any = reference_softmax,  # a function, as the answer of a `Mistake` is
     blend: Callable | None = None,
     result: Callable | None = None,
 ) -> Callable:

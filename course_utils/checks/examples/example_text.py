@@ -150,13 +150,15 @@ def _blocked(example: Example, weights: np.ndarray) -> np.ndarray:
                 blocked |= ~np.broadcast_to(mask, weights.shape)
             except ValueError:  # a mask of another shape
                 blocked |= weights == 0
-    return blocked | (weights == 0) if _is_causal(weights) else blocked
-
-
-def _is_causal(weights: np.ndarray) -> bool:
-    """Return whether exactly the entries above the diagonal are 0, for two tokens or more."""
+    # Weights of two tokens or more that are 0 above the diagonal, and nowhere else, have a causal mask.
     n, m = weights.shape[-2:]
-    return n == m > 1 and bool(((weights == 0) == np.triu(np.ones((n, m), dtype=bool), k=1)).all())
+    is_causal = n == m > 1 and not _looks_ahead(weights) and bool(weights[..., np.tri(n, dtype=bool)].all())
+    return blocked | (weights == 0) if is_causal else blocked
+
+
+def _looks_ahead(weights: np.ndarray) -> bool:
+    """Return whether any query gives weight to a later token."""
+    return bool(np.triu(weights, k=1).any())
 
 
 def _factor_of_scores(mine: np.ndarray, right: np.ndarray) -> float | None:
@@ -247,7 +249,7 @@ def _always_causal(judge: JudgedExercise) -> bool:
     """Return whether right weights never look ahead, on any step; on a single one, large scores may give the same."""
     results = [outcome.values for outcome in judge.reference().outcomes]
     weights = [values["weights"].as_array() for values in results if "weights" in values]
-    return all(not np.triu(each, k=1).any() for each in weights if each.ndim > 1)
+    return not any(_looks_ahead(each) for each in weights if each.ndim > 1)
 
 
 def _is_close(mine: np.ndarray, right: np.ndarray) -> bool:

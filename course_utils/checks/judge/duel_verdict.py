@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from course_utils.checks.judge.comparison import Comparison
+from course_utils.checks.judge.exercise import KnownMistakes, Mistake
 from course_utils.checks.judge.implementation import Implementation
 from course_utils.checks.judge.rungs import calls_of, visible_implementations
 from course_utils.checks.judge.verdict import Verdict
-from course_utils.checks.kernel.outcome import Outcome
+from course_utils.checks.kernel.outcome import Evidence, Outcome
 from course_utils.checks.kernel.remote import LARGEST_WHOLE, MOST_CALLS, MOST_NUMBERS, MOST_SCORES
 from course_utils.time_limits import ANSWER_SECONDS, DUEL_SECONDS
 
@@ -79,20 +81,14 @@ def holds(outcome: Outcome, right: bool) -> bool:
     return verdict is not None and verdict.entries == (float(right),)
 
 
-def judge_duel(
-    day: int,
-    outcomes: Sequence[Outcome],
-    right: Sequence[Outcome],
-    find_weak_test: Callable[[], tuple[str, str] | None],
-) -> Verdict:
-    """Return the verdict on a test.
+def judge_duel(day: int, comparison: Comparison, known: Callable[[], KnownMistakes]) -> Verdict:
+    """Return the verdict on a test, whose outcomes are compared with those of the reference test.
 
     Args:
-        outcomes: the outcomes of the learner's test.
-        right: the outcomes of the reference test, for the same implementations in the same order.
-        find_weak_test: returns name and message of a known weak test that agrees with this one on every visible
-            implementation, or None. It takes long, and is called only if the test is wrong about some.
+        known: returns the known weak tests; called only if the test is wrong about an implementation.
     """
+    outcomes = comparison.outcomes
+    right = comparison.right
     is_right = [bool(each.values["verdict"].entries[0]) for each in right]
     held = [holds(outcome, ok) for outcome, ok in zip(outcomes, is_right, strict=True)]
     rungs = tuple((each.rung, ok) for each, ok in zip(right, held, strict=True))
@@ -103,11 +99,22 @@ def judge_duel(
     caught = [ok for ok, right_one in zip(held, is_right, strict=True) if not right_one]
     share = (sum(caught) / len(caught)) ** 2 if all(accepted) else 0.0  # a single example catches more than half
     raised = any(right_one and outcome.error for outcome, right_one in zip(outcomes, is_right, strict=True))
-    weak_test = None if raised else find_weak_test()  # an error says more than the name of a weak test
+    weak_test = None if raised else _find_weak_test(day, comparison.evidence, known())  # an error says more than a name
     by_name = {each.rung: outcome for each, outcome in zip(right, outcomes, strict=True)}
-    advice = weak_test[1] if weak_test else _advice(standings(day, by_name))
+    advice = weak_test.message if weak_test else _advice(standings(day, by_name))
     message = f"{_describe_counts(accepted, caught)} {advice}".strip()
-    return Verdict("failed", round(share, 4), message, weak_test[0] if weak_test else None, rungs)
+    return Verdict("failed", round(share, 4), message, weak_test.name if weak_test else None, rungs)
+
+
+def _find_weak_test(day: int, evidence: Evidence, known: KnownMistakes) -> Mistake | None:
+    """Return a known weak test that agrees with this one on every visible implementation; None if there is none."""
+    mine = [each.held for each in standings(day, {each.rung: each for each in evidence.outcomes})]
+    visible = visible_implementations(day)
+    for weak_test, theirs in known:
+        trials = zip(visible, theirs.outcomes, mine, strict=True)  # an outcome is computed when it is read
+        if all(holds(outcome, each.right) == held for each, outcome, held in trials):
+            return weak_test
+    return None
 
 
 def _describe_counts(accepted: Sequence[bool], caught: Sequence[bool]) -> str:

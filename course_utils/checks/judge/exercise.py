@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from course_utils.checks.kernel.outcome import Evidence
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,9 @@ class Mistake:
     answer: Callable | Mapping[str, Any] | None
     message: str
     overflow: bool = False
+
+
+KnownMistakes = Sequence[tuple[Mistake, Evidence]]  # each with what it gives on the rungs
 
 
 @dataclass(frozen=True)

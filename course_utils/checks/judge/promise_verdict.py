@@ -6,14 +6,14 @@ reference. A known mistake is recognised by the promises that it breaks, rung by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from course_utils import loader
-from course_utils.checks.judge.exercise import Mistake
+from course_utils.checks.judge.exercise import KnownMistakes, Mistake
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Rung
-from course_utils.checks.kernel.outcome import Evidence, Outcome
+from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.promises import (
     ANY_ORDER,
     Broken,
@@ -26,7 +26,6 @@ from course_utils.checks.kernel.promises import (
 )
 from course_utils.checks.kernel.result_numbers import Numbers
 
-Known = Iterable[tuple[Mistake, Evidence]]  # known mistakes, each with its evidence
 SHARED = "objects share their state"
 TWO_OBJECTS = (
     "Alone, an object keeps its promises in these calls. Here a second object gets the same calls in reverse order: "
@@ -40,7 +39,7 @@ LONGEST_ERROR = 300  # characters, as in evidence
 
 
 def judge_promises(
-    machine: Machine, rungs: Sequence[Rung], outcomes: Sequence[Outcome], known: Known, hidden: bool
+    machine: Machine, rungs: Sequence[Rung], outcomes: Sequence[Outcome], known: KnownMistakes, hidden: bool
 ) -> Verdict:
     """Return the verdict on the outcomes of an answer, one for each rung in order."""
     broken = [broken_on(machine, rung, outcome) for rung, outcome in zip(rungs, outcomes, strict=True)]
@@ -62,7 +61,9 @@ def judge_promises(
     return Verdict("failed", 0.0, f"{_describe_failure(rung, first)} {reason}".strip(), name, held)
 
 
-def recognise(machine: Machine, rungs: Sequence[Rung], broken: Sequence[Broken | None], known: Known) -> Mistake | None:
+def recognise(
+    machine: Machine, rungs: Sequence[Rung], broken: Sequence[Broken | None], known: KnownMistakes
+) -> Mistake | None:
     """Return the known mistake that breaks the same promises on the same rungs; None if there is none.
 
     Rungs with drawn calls are compared only if no other rung fails, because there the promise that breaks first depends

@@ -17,7 +17,7 @@ from course_utils.time_limits import ANSWER_SECONDS, STOP_AGAIN_SECONDS, WALL
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
 seconds_of_work = getattr(time, "thread_time", time.perf_counter)  # a web page has one clock
-TOOL = 2  # its id there, which no other tool uses by custom, and StepCounter does not
+TOOL = 1  # an id for coverage tools there; debuggers have 0, profilers 2, and StepCounter takes 3 or 4
 MOST_PRINTED = 2**20  # characters, as in grading; the page stays usable
 Function = TypeVar("Function", bound=Callable)
 # The code of the functions that run an answer, and what they run, in words; None for the rung in `PROGRESS`.

@@ -6,12 +6,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.result_numbers import Numbers
 
 # How the errors begin that an overflow of exp raises, and all that a slip in arithmetic or in an index may raise.
 OVERFLOW_ERRORS = ("OverflowError", "ZeroDivisionError", "FloatingPointError", "ValueError: math domain error")
 ARITHMETIC_ERRORS = (*OVERFLOW_ERRORS, "ValueError", "RuntimeError", "IndexError")
+UNKNOWN_NAME = "NameError: name"  # how Python's error for an undefined name begins
+JOINT = "; "  # between the names of two slips
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Verdict:
     Attributes:
         status: passed, failed, error, missing, forbidden or timeout; from a grader also killed.
         share: the part of the points that the answer earns, 0 to 1.
-        misconception: the name of the known mistake, relation or broken promise that was found.
+        misconception: the name of the known mistake, relation or broken promise that was found; of two, with JOINT.
         rungs: (name, held) of each rung.
         unknown_name: whether the answer failed because a name is not defined.
     """
@@ -123,3 +126,9 @@ def gap(outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> float:
 def is_finite(outcome: Outcome) -> bool:
     """Return whether an outcome is no error and holds finite numbers alone."""
     return not outcome.error and all(math.isfinite(x) for array in outcome.values.values() for x in array.entries)
+
+
+def is_unwritten(outcome: Outcome) -> bool:
+    """Return whether an outcome is that of an unwritten stub; PyTorch raises NotImplementedError, too."""
+    kind, _, text = outcome.error.partition(": ")
+    return kind == "NotImplementedError" and (text in ("", UNWRITTEN) or text.endswith(NOT_FILLED_IN))

@@ -35,7 +35,7 @@ _LADDERS: dict[int, Mapping[str, Ladder]] = {}  # of the days whose modules `che
 
 
 @dataclass
-class Progress:
+class CheckProgress:
     """How far the check is that runs now.
 
     Attributes:
@@ -49,7 +49,7 @@ class Progress:
     count: int = 0
 
 
-PROGRESS = Progress()
+PROGRESS = CheckProgress()
 
 
 def gather(

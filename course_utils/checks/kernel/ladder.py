@@ -57,6 +57,7 @@ class Ladder:
         convert: turns a part of a result into an array, or raises TypeError.
         by_hand: whether the names are numbers worked by hand; each is then a rung of its own.
         advice: the message for a wrong entry.
+        advice_on: the message for a wrong entry of a name that needs one of its own.
         cases: kinds of inputs that a mistake may depend on, each as "with …", "without …" and a test of the rung's
             arguments.
         quantities: returns, for a rung, the named numbers of which a wrong number may be made; by default the
@@ -78,6 +79,7 @@ class Ladder:
     convert: Callable[[Any], Any] | None = None
     by_hand: bool = False
     advice: str = ""
+    advice_on: Mapping[str, str] = field(default_factory=dict)
     forbidden: Mapping[str, str] = field(default_factory=dict)
     cases: tuple[tuple[str, str, Callable[..., bool]], ...] = ()
     quantities: Callable[[Rung], Mapping[str, float]] | None = None

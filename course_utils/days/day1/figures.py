@@ -96,7 +96,7 @@ def triangle_of_values(values: Any, outputs: Any, names: Sequence[str], cloud: A
 
 
 def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
-    """Self-attention from tokens to output, each array a grid with as many cells, its formula and its shape below it.
+    """Self-attention from tokens to output, each array a grid with as many cells, its formula and its size below it.
 
     x: (T, d_model); w_q, w_k: (d_model, d_k); w_v: (d_model, d_v). The cells are empty: readers fill them.
     """
@@ -113,31 +113,30 @@ def whole_way(x: Any, w_q: Any, w_k: Any, w_v: Any) -> Figure:
     scores = 376
     scaled = 492
     far = 652
-    _grid(ax, words, mid, x, "$X$", "T \\times d_{\\mathrm{model}}", palette.INK, head="tokens")
-    letters = ("Q", "n \\times d_k", q), ("K", "m \\times d_k", k), ("V", "m \\times d_v", v)
-    for (name, shape, array), w, y, colour in zip(letters, made, rows, palette.ROLES.values(), strict=False):
-        _grid(ax, roles, y, array, f"${name} = XW_{name}$", shape, colour)
+    _grid(ax, words, mid, x, "$X$", palette.INK, head="tokens")
+    projected = ("Q", q), ("K", k), ("V", v)
+    for (name, array), w, y, colour in zip(projected, made, rows, palette.ROLES.values(), strict=False):
+        _grid(ax, roles, y, array, f"${name} = XW_{name}$", colour)
         start = mid + (y - mid) / 12
         side = "top" if y == low else "bottom"
         _step(ax, (words + 36, start), (roles - 24, y), f"$W_{name}$  {_size(w)}", colour, va=side)
     for y, text, colour in ((high, "", palette.QUERY), (mid, f"$K^{{\\!\\top}}$  {_size(k.T)}", palette.KEY)):
         _step(ax, (roles + 24, y), (scores - 30, mid - (mid - y) / 12), text, colour)
-    _grid(ax, scores, mid, weights, "$S = QK^{\\!\\top}$", "n \\times m", palette.INK, head="1  scores")
+    _grid(ax, scores, mid, weights, "$S = QK^{\\!\\top}$", palette.INK, head="1  scores")
     _step(ax, (scores + 30, mid), (scaled - 30, mid), "", palette.INK)
-    _grid(ax, scaled, mid, weights, "$S\\,/\\sqrt{d_k}$", "n \\times m", palette.INK, head="2  scale")
+    _grid(ax, scaled, mid, weights, "$S\\,/\\sqrt{d_k}$", palette.INK, head="2  scale")
     _step(ax, (scaled + 30, mid), (far - 30, mid), "softmax", palette.INK)
-    ax.text((scaled + far) / 2, mid + 17, "from day 3 on,\na mask here", ha="center", va="top", fontsize=10)
-    _grid(ax, far, mid, weights, "$A$", "n \\times m", palette.INK, head="3, 4  weights")
+    _grid(ax, far, mid, weights, "$A$", palette.INK, head="3, 4  weights")
     _step(ax, (far, mid + 64), (far, low - 30), "", palette.INK)
     _step(ax, (roles + 24, low), (far - 24, low), "", palette.VALUE)
-    _grid(ax, far, low, output, "$O = AV$", "n \\times d_v", palette.OUTPUT)
+    _grid(ax, far, low, output, "$O = AV$", palette.OUTPUT)
     ax.text(far - 14, low - 32, "5  blend", ha="right", weight="bold")
     return described(
         fig,
         f"Every step. X, {_size(x)}, times W_Q, W_K and W_V gives Q, {_size(q)}, K, {_size(k)}, and V, {_size(v)}. "
         f"Q with K transposed, {_size(k.T)}, gives the scores S, {_size(weights)}; these are divided by the root of "
-        f"d_k = {k.shape[1]}; the softmax of each row makes the weights A, {_size(weights)}, and from day 3 on, a "
-        f"mask comes before it. The weights blend V into the output O, {_size(output)}.",
+        f"d_k = {k.shape[1]}; the softmax of each row makes the weights A, {_size(weights)}. The "
+        f"weights blend V into the output O, {_size(output)}.",
         "From the tokens X to the output O: five matrix products, a division and a softmax.",
     )
 
@@ -146,8 +145,8 @@ def _size(array: Any) -> str:
     return " × ".join(map(str, array.shape))
 
 
-def _grid(ax, x, y, array, formula, letters, colour, head="", cell=14):
-    """An array as a grid of cells around (x, y), with a heading above it, and its formula and shape below."""
+def _grid(ax, x, y, array, formula, colour, head="", cell=14):
+    """An array as a grid of cells around (x, y), with a heading above it, and its formula and size below."""
     rows, columns = array.shape
     left, top = x - columns * cell / 2, y - rows * cell / 2
     for row in range(rows):
@@ -157,7 +156,7 @@ def _grid(ax, x, y, array, formula, letters, colour, head="", cell=14):
     below = top + rows * cell
     ax.text(x, top - 10, head, ha="center", weight="bold")
     ax.text(x, below + 18, formula, ha="center", fontsize=12)
-    ax.text(x, below + 37, f"{_size(array)}   ${letters}$", ha="center")
+    ax.text(x, below + 37, _size(array), ha="center")
 
 
 def _step(ax, start, end, text, colour, va="bottom"):

@@ -19,7 +19,7 @@ def weight_against_temperature() -> Guess:
     )  # fmt: skip
 
 
-def two_keys_tie() -> Guess:
+def a_hundred_times_as_long() -> Guess:
     keys = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     names = ("the", "parcel", "arrived")
     _, (weights,) = arrays.attention(100 * keys[:1], keys, keys)

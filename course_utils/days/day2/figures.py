@@ -61,20 +61,20 @@ def coins(d_ks: Sequence[int]) -> Figure:
     """
     fig = new_figure(720, 230)
     sentences = []
-    for ax, d_k in zip(fig.subplots(1, len(d_ks)), d_ks, strict=True):
+    for ax, d_k in zip(fig.subplots(1, len(d_ks), sharey=True), d_ks, strict=True):
         plus = np.arange(d_k + 1)  # how many of the products are +1
         products = 2 * plus - d_k
         shares = np.array([math.comb(d_k, int(count)) for count in plus]) / 2.0**d_k
         root = math.sqrt(d_k)
         ax.axvspan(-root, root, color=palette.INK, alpha=0.16, linewidth=0)
         ax.bar(products, shares, width=min(1.2, 0.05 * COIN_REACH), color=RAW)
-        ax.set(xlim=(-COIN_REACH, COIN_REACH), yticks=[], xticks=[-16, -8, 0, 8, 16])
-        ax.spines["left"].set_visible(False)
+        ax.set(xlim=(-COIN_REACH, COIN_REACH), xticks=[-16, -8, 0, 8, 16])
         ax.set_title(f"$d_k = {d_k}$")
         ax.set_xlabel("$q \\cdot k$")
         within = shares[np.abs(products) <= root].sum()
         sentences.append(f"at d_k = {d_k} {within:.0%} of the cases lie within {root:.2g} of 0")
-    fig.subplots_adjust(left=0.01, right=0.99, top=0.88, bottom=0.22, wspace=0.08)
+    fig.axes[0].set_ylabel("share of all cases")
+    fig.subplots_adjust(left=0.08, right=0.99, top=0.88, bottom=0.22, wspace=0.12)
     return described(
         fig,
         f"How often the dot product of two vectors of coins takes each value, a panel for each d_k; the dot products "
@@ -342,7 +342,7 @@ def look_up_model(d_model: int, d_k: int, pairs: int, meanings: int) -> Figure:
         f"$v = x W_V$\n({pairs}, {d_model})": (2.6, -0.5, palette.VALUE),
         f"scores times the scale,\nsoftmax (1, {pairs})": (4.7, 1.1, palette.INK),
         f"output\n(1, {d_model})": (6.45, 0.3, palette.OUTPUT),
-        f"logits of the\nmeanings (1, {meanings})": (8.05, 0.3, palette.INK),
+        f"a score for each\nmeaning (1, {meanings})": (8.05, 0.3, palette.INK),
     }
     placed: list[Any] = []
     for name, (x, y, colour) in boxes.items():
@@ -361,7 +361,7 @@ def look_up_model(d_model: int, d_k: int, pairs: int, meanings: int) -> Figure:
         f"sum of its word's and its meaning's embedding, {d_model} numbers, and makes a key of {d_k} and a value of "
         f"{d_model}. "
         f"Scores times the scale go through the softmax to {pairs} weights, these mix the values into an output of "
-        f"{d_model} numbers, and that gives a logit for each of {meanings} meanings."
+        f"{d_model} numbers, and that gives a score for each of {meanings} meanings."
     )
     return described(
         fig,

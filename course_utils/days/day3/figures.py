@@ -85,7 +85,8 @@ def shifted_targets(tokens: Sequence[str]) -> Figure:
         copies: dict[str, Any] = {"color": palette.WRONG, "linestyle": "--", "linewidth": 1.6}
         for (x_from, x_to), look in (((x + 50, x + 50), reads), ((x + wide + 22, x + 92), copies)):
             ax.add_patch(FancyArrowPatch((x_from, 86), (x_to, 126), arrowstyle="->", mutation_scale=12, **look))
-    ax.text(left + wide * places + 6, 147, "dashed: where to copy it", va="center", color=palette.WRONG)
+    legend = "dashed: where the answer\ncan be copied from"
+    ax.text(left + wide * places + 6, 147, legend, va="center", color=palette.WRONG)
     pairs = "; ".join(f"position {i} reads {tokens[i]} and has to guess {tokens[i + 1]}" for i in range(places))
     return described(
         fig,

@@ -57,7 +57,7 @@ def look(model: Any, texts: Tensor) -> None:
     mask = signs.mask
     print(f"1 loss      {signs.loss:.2f}, blind guessing {FLOOR:.2f}")
     print(f"2 scores    {signs.scores[0]:.1f} to {signs.scores[1]:.1f}")
-    print(f"3 mask      {mask.triu(1).sum()} keys open ahead, {(~mask.any(-1)).sum()} rows empty")
+    print(f"3 mask      keys open ahead: {mask.triu(1).sum()}, rows empty: {(~mask.any(-1)).sum()}")
     print(f"4 row {len(mask) // 2}     {[round(weight, 2) for weight in signs.row]}")
     for name, norm in signs.norms.items():
         print(f"5 gradient  {name:16} {'none' if norm is None else f'{norm:.3f}'}")

@@ -167,11 +167,13 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
     for (colour, style), (name, counts) in zip(_PARTS, flops.items(), strict=False):
         ax.plot(lengths, counts, color=colour, linestyle=style, linewidth=2, label=name)
     core = np.asarray(next(iter(flops.values())), dtype=float)
+    first = min(crossings.values())
     for name, length in crossings.items():
         height = np.exp(np.interp(np.log(length), np.log(lengths), np.log(core)))
         ax.plot([length], [height], marker="o", color=palette.INK, markersize=6, linestyle="none", zorder=4)
+        at, ha, va = ((6, -5), "left", "top") if length == first else ((-8, 3), "right", "bottom")  # clear of all lines
         words = f"equal to the {name} at T = {length:,}"
-        ax.annotate(words, (length, height), (14, -22), textcoords="offset points", va="top")
+        ax.annotate(words, (length, height), at, textcoords="offset points", ha=ha, va=va)
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="FLOPs of one layer", xlim=(lengths[0], lengths[-1]))
     _powers_of_two(ax, lengths)
     fig.subplots_adjust(left=0.1, right=0.83, top=0.97, bottom=0.17)
@@ -195,7 +197,7 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     """Draw how two layers repeat: layer 0 writes into a token what stood before it, layer 1 finds it there.
 
     tokens: labels of a text whose second part repeats the first, `period` tokens on. The question is what follows the
-    last token; it looks at the token after its first occurrence.
+    last token; it looks at the token after its copy.
     """
     last = len(tokens) - 1
     match = len(tokens) - period

@@ -54,7 +54,7 @@ class Queue:
 class Everything:
     """Keeps all tokens, and shows the last."""
 
-    kind = float
+    kind: type = float
 
     def __init__(self, window):
         self.window = window

@@ -145,8 +145,8 @@ def token_times(curves: Any) -> Figure:
         for name, (T, without, cached) in curves.items()
     ]
     alt = (
-        "Left: milliseconds to write one token over the tokens so far, T, both axes logarithmic. Right: how many "
-        f"times faster the cache is, beside a dashed line of T times. {'; '.join(sentences)}."
+        "Left: milliseconds to write one token over the tokens so far, T, both axes logarithmic. Right: how many times "
+        f"faster the cache is, beside a dashed line of T times. {'; '.join(sentences)}."
     )
     grown = [
         f"{without[-1] / without[0]:.0f} times as long without a cache and {cached[-1] / cached[0]:.1f} times with one "

@@ -10,6 +10,10 @@ import numpy as np
 from course_utils.checks.judge.implementation import only_if, right, wrong
 
 
+def in_blocks(n: int, block: int) -> list[tuple[int, int]]:
+    return [(i, min(i + block, n)) for i in range(0, n, block)]
+
+
 def made_of(
     start: float = -np.inf,
     rescale: Callable = lambda old, new: np.exp(old - new),
@@ -18,8 +22,8 @@ def made_of(
     divisor: Callable = lambda q, k, v: math.sqrt(q.shape[-1]),
     last_seen: Callable = lambda rows, n, m: rows + m - n,
     stop: Callable = lambda last, m, block: m if last is None else min(m, last + 1),
-    blocks_q: Callable = lambda n, block: [(i, min(i + block, n)) for i in range(0, n, block)],
-    blocks_k: Callable = lambda m, block: [(j, min(j + block, m)) for j in range(0, m, block)],
+    blocks_q: Callable = in_blocks,
+    blocks_k: Callable = in_blocks,
     blocked: float = -np.inf,
     kind: type = float,
     lse: Callable = lambda m, total, s: m + np.log(total),

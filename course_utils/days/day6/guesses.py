@@ -64,7 +64,7 @@ def bytes_against_fast_memory() -> Guess:
     return Guess.curve(
         6, "bytes against fast memory",
         f"With 16 KiB of fast memory naive attention moves {by_naive:,.0f} MB (T = 4096, d = 16). "
-        "How much does the tiled one move?",
+        "How much do tiles move, with this much and with more?",
         [16, 32, 64, 128, 256], truth=by_tiles, low=0.1, high=1000, scale="log", unit="MB",
         x_label="fast memory, KiB", y_label="bytes moved", x_scale="log",
         why="By the formula. Blocks of queries grow with the fast memory, so K and V cross less often.",
@@ -99,17 +99,6 @@ def a_larger_block() -> Guess:
     )  # fmt: skip
 
 
-def loads_of_a_key() -> Guess:
-    tokens = 64
-    block_q = 16
-    return Guess.number(
-        6, "loads of a key",
-        "64 tokens, blocks of 16 queries and 16 keys: how many times is each key loaded, by all programs together?",
-        truth=tokens // block_q, low=1, high=64, scale="log",
-        why="Each program passes over all keys once.",
-    )  # fmt: skip
-
-
 def programs_with_split_keys() -> Guess:
     key_heads = 8
     parts = 32_768 // 1024
@@ -125,10 +114,10 @@ def programs_with_split_keys() -> Guess:
 def time_without_skipping(times: float) -> Guess:
     return Guess.number(
         6, "time without skipping",
-        "An H100, a causal kernel, d_head 128, 8,192 tokens. Blocks above the diagonal are computed and masked instead "
-        "of skipped: how many times as long does it take?",
+        "An H100, a causal kernel, d_head 128, 8,192 tokens. Now it computes and masks every tile, and skips none: "
+        "how many times as long does it take?",
         truth=times, low=0.5, high=8, scale="log", unit="times",
-        why="The record says so. Twice the tiles do not take quite twice the time.",
+        why="The record says so. At this width twice the tiles do not take quite twice the time.",
     )  # fmt: skip
 
 

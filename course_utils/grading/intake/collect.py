@@ -424,31 +424,46 @@ def _describe_counted(counted: list[tuple[int | None, Submission]]) -> str:
 
 
 class _Reader:
-    """Read one student's notebooks once each, up to MOST_READ bytes; `contents` has them by `id(submission)`."""
+    """Read and parse one student's notebooks once each, up to MOST_READ bytes; `contents` has them by `id(submission)`.
+
+    The caller keeps the submissions as long as the reader, so that no two of them have one id.
+    """
 
     def __init__(self) -> None:
         self._remaining = MOST_READ
+        self._notebooks: dict[int, SubmittedNotebook | Unreadable] = {}
         self.contents: dict[int, bytes] = {}
 
     def days(self, submission: Submission, among: Iterable[int]) -> list[int]:
         """Return which of these days' exercises are in a notebook; none if it is unreadable or the limit is reached."""
         with contextlib.suppress(Unreadable, CourseError):
-            return days_of(self._read(submission), {day: COURSE.questions(day) for day in among})
+            return days_of(self._read(submission), {day: COURSE.exercises(day) for day in among})
         return []
 
     def is_fresh(self, submission: Submission) -> bool:
         """Return whether a notebook has a day's exercises, and none of them is answered."""
         with contextlib.suppress(Unreadable, CourseError):
-            days = [COURSE.questions(day) for day in self.days(submission, COURSE.days())]
-            return bool(days) and all(is_fresh(self._read(submission), each) for each in days)
+            notebook = self._read(submission)
+            days = self.days(submission, COURSE.days())
+            return bool(days) and all(is_fresh(notebook, COURSE.exercises(day)) for day in days)
         return False
 
     def _read(self, submission: Submission) -> SubmittedNotebook:
+        key = id(submission)
+        if key not in self._notebooks:
+            try:
+                self._notebooks[key] = self._parse(submission)
+            except Unreadable as why:
+                self._notebooks[key] = why
+        notebook = self._notebooks[key]
+        if isinstance(notebook, Unreadable):
+            raise notebook
+        return notebook
+
+    def _parse(self, submission: Submission) -> SubmittedNotebook:
         if self._remaining <= 0:
             raise Unreadable("enough was read")
-        if id(submission) not in self.contents:
-            self.contents[id(submission)] = submission.read()
-        data = self.contents[id(submission)]
+        data = self.contents[id(submission)] = submission.read()
         self._remaining -= len(data) + (READ_ANEW if submission.inner else 0)
         return read_notebook(data, submission.name)
 

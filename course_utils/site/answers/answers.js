@@ -43,7 +43,7 @@ class Answer {
       check: button("Check", "Shift+Enter", () => this.check()),
       run: button("Run", "Run the cell and show what it prints", () => this.run()),
       stop: button("Stop", "End what runs", stop),
-      reset: button("Reset", "Put the stub back", () => this.reset()),
+      reset: button("Reset", "Restore the starting code", () => this.reset()),
     };
     this.buttons.check.className = "course-check";
     this.buttons.stop.hidden = true;
@@ -134,7 +134,7 @@ class Answer {
   }
 
   async check() {
-    await this.work("check", (message) => {
+    await this.work("check", (message, cell) => {
       if (message.kind !== "record") return this.say(message.text);
       this.result.innerHTML = message.html;
       if (message.searching) {
@@ -143,7 +143,8 @@ class Answer {
         );
       }
       const { status, points } = message;
-      return this.keep({ source: this.editor.text, status, points });
+      if (this.editor.text === cell) return this.keep({ source: cell, status, points });
+      return undefined; // the text was changed during the check, so it is unchecked
     });
   }
 
@@ -161,7 +162,7 @@ class Answer {
     const { day, exercise, data } = this;
     give({ task, day, exercise, given: data.given, earlier, cell }, (message) => {
       if (message.kind === "done") this.busy(false);
-      else show(message);
+      else show(message, cell);
     });
   }
 
@@ -169,7 +170,7 @@ class Answer {
   async earlier() {
     const names = Object.keys(this.data.stubs);
     const before = names.slice(0, names.indexOf(this.exercise));
-    const kept = await readDay(this.day).catch(() => ({}));
+    const kept = await keptOfDay(this.day);
     const written = before.filter((name) => kept[name] && kept[name].source !== this.data.stubs[name]);
     return Object.fromEntries(written.map((name) => [name, kept[name].source]));
   }
@@ -197,11 +198,18 @@ class Answer {
   async reset() {
     await this.write();
     if (!this.editor) return;
-    if (this.editor.text !== this.data.stubs[this.exercise] && !confirm("Put the stub back in place of your text?"))
+    if (this.editor.text !== this.data.stubs[this.exercise] && !confirm("Restore the starting code and discard yours?"))
       return;
     this.editor.setText(this.data.stubs[this.exercise]);
     this.result.replaceChildren();
   }
+}
+
+// Return what is kept of all answers of a day, those on this page included, which may be all where storage is refused.
+async function keptOfDay(day) {
+  const kept = await readDay(day).catch(() => ({}));
+  for (const answer of answers) if (answer.kept.source !== undefined) kept[answer.exercise] = answer.kept;
+  return kept;
 }
 
 // The points of the page, and a way to take the work to JupyterLab and back.
@@ -221,8 +229,7 @@ function offerNotebooks(line) {
   news.setAttribute("role", "status");
   const day = () => answers[0].day;
   download.onclick = async () => {
-    const kept = await readDay(day()).catch(() => ({}));
-    for (const answer of answers) kept[answer.exercise] = answer.kept;
+    const kept = await keptOfDay(day());
     downloadNotebook(
       await dataOf(day()),
       Object.fromEntries(Object.entries(kept).map(([name, { source }]) => [name, source])),
@@ -273,7 +280,11 @@ for (const answer of answers) answer.restore();
 showTotal();
 onOtherTab(({ day, exercise, answer }) => {
   const mine = answers.find((each) => each.day === day && each.exercise === exercise);
-  if (!mine || mine.editor?.text === answer.source) return;
+  if (!mine) return;
+  if (!mine.editor || mine.editor.text === answer.source) {
+    mine.take(answer);
+    return;
+  }
   const button = element("button", { type: "button", textContent: "Take that text", onclick: () => mine.take(answer) });
   mine.result.replaceChildren(element("p", {}, "This answer was changed in another tab. ", button));
 });

@@ -2,15 +2,15 @@
 
 const FULL = 600 * 2 ** 20; // bytes of memory after which a new worker takes over
 let worker = null;
-let seconds = 60; // a task may take so long: the worker says how long once it is ready
+let seconds = 0; // a task may take so long; 0 until the worker has loaded Python and says it
 let running = null; // the task that is under way: { id, listen, timer }
 let count = 0;
 let stage = null; // what is being loaded
 let listenToStages = () => {};
 
 export const NOT_HERE =
-  "This browser does not let the page run Python here. Open the page from a server (make site ARGS=--serve), or open " +
-  "this exercise in JupyterLab.";
+  "This browser does not let the page run Python here. Open the page from a server, such as the one that " +
+  'make site ARGS="--python --serve" starts, or do this exercise in JupyterLab.';
 
 // Return why Python cannot run on this page, or "".
 export function reasonAgainst() {
@@ -32,6 +32,7 @@ function tellStage(current) {
 
 export function warmUp() {
   if (worker || reasonAgainst()) return;
+  seconds = 0;
   worker = new Worker(`${course.base}${course.python}/python_worker.js`);
   worker.onmessage = ({ data }) => hear(data);
   worker.onerror = (event) => hear({ kind: "broken", text: event.message || "a file is missing" });
@@ -73,9 +74,8 @@ function hear(data) {
 }
 
 function startClock() {
-  if (!running) return;
-  clearTimeout(running.timer);
-  const text = "Stopped: a single call did not come back in time, such as a power with a huge exponent.";
+  if (!running || !seconds) return;
+  const text = "Stopped: one call took too long, for example a power with a huge exponent.";
   running.timer = setTimeout(() => end({ kind: "failed", text }), 1000 * seconds);
 }
 

@@ -198,7 +198,7 @@ class HeadGallery(CourseWidget):
         large = 0 if self.head is None else 324
         below = top + n_layers * line + 28
         width = max(left + h * column, left + large + 20, 380)
-        height = below + large + 8 if large else below - 20
+        height = below + large + 24 if large else below - 20
         fig = new_figure(width, height)
         ax = fig.add_axes((0, 0, 1, 1))  # in CSS pixels, from the top
         ax.set(xlim=(0, width), ylim=(height, 0))
@@ -221,7 +221,18 @@ class HeadGallery(CourseWidget):
         if large:
             ax.text(left, below - 12, head_name(*self.head), fontweight="bold")
             self._draw(ax, left, below, large, *self.head)
+            self._label(ax, left, below, large)
         return fig
+
+    def _label(self, ax, x, y, side):
+        """Name the rows and columns of a map with its upper left corner at (x, y) by their tokens, where these fit."""
+        cell = side / len(self._tokens)
+        if cell < 10 or 7 * max(map(len, self._tokens)) > cell:
+            return
+        for place, token in enumerate(self._tokens):
+            at = (place + 0.5) * cell
+            ax.text(x - 8, y + at, token, fontsize=9, ha="center", va="center_baseline")
+            ax.text(x + at, y + side + 12, token, fontsize=9, ha="center", va="baseline")
 
     def _draw(self, ax, x, y, side, layer, head):
         """One map with its upper left corner at (x, y); the pinned row is framed."""

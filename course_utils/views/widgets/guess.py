@@ -11,7 +11,7 @@ import traitlets
 
 from course_utils.course import WORK_FOLDER
 from course_utils.errors import CourseError
-from course_utils.guesses import Question, Verdict, brief, judge, keep, read
+from course_utils.guesses import Nearness, Question, brief, judge, keep, read
 from course_utils.guesses.nearness import as_places, ticks
 from course_utils.views import palette
 from course_utils.views.drawing import typeset
@@ -129,7 +129,7 @@ class Guess(CourseWidget):
         return self._question
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> Nearness | None:
         """How near the latest guess came; None without one."""
         return judge(self._question, self.guess) if self.guess else None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _INVITATION = (
-    "Run this cell: it shows how near your guesses of this day came, and whether they tend too high or too low."
+    "Run this cell: it shows how close today's guesses came, and whether you tend to guess too high or too low."
 )
 
 
@@ -32,7 +32,7 @@ class Guesses(CourseWidget):
     """
 
     in_gallery = InGallery(
-        4, "Your guesses", summary="See how near the guesses of a day came, and whether they are too high or too low."
+        4, "Your guesses", summary="See how close the guesses of a day came, and whether they are too high or too low."
     )
     plays = False
     minutes = 0
@@ -101,7 +101,7 @@ def _row(stored: StoredGuess) -> list[str]:
         question.question,
         _format_answer(stored, stored.first),
         _format_answer(stored, question.truth),
-        stored.verdict.text,
+        stored.nearness.text,
     ]
 
 

@@ -274,7 +274,12 @@ LADDERS = {
         forbidden=WHOLE_ATTENTION,
         small=(Small(("d", "m d", "m e", one_of(1.0, 2.0, 0.5))),),
     ),
-    "by_hand_three": Ladder(("score_33", "weights_3"), by_hand=True, advice=AGAIN),
+    "by_hand_three": Ladder(
+        ("score_33", "weights_3"),
+        by_hand=True,
+        advice=AGAIN,
+        advice_on={"score_33": "It is the dot product of (1, 2) and (1, 1); nothing is scaled yet."},
+    ),
     "by_hand_two": Ladder(
         ("order_output", "delayed_output"),
         by_hand=True,

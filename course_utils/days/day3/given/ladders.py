@@ -62,7 +62,8 @@ def corners(function: Callable, *args: Any) -> dict[str, Any]:
 
 def shared(function: Callable, *args: Any) -> float:
     """Return 1.0 if two calls return tensors that share memory, else 0.0."""
-    return float(np.may_share_memory(*(np.asarray(boolean(function(*args))) for _ in range(2))))
+    one, other = (np.asarray(boolean(function(*args))) for _ in range(2))
+    return float(np.may_share_memory(one, other))
 
 
 def masked_softmax(rng: np.random.Generator) -> list[Rung]:
@@ -560,7 +561,7 @@ def layer(
             z = z * (x != 0).any(dim=-1, keepdim=True)
         return z
 
-    fn.numbers = [*coefficients.values(), *leaks.values(), *into.ravel().tolist()]
+    fn.numbers = [*coefficients.values(), *leaks.values(), *into.ravel().tolist()]  # type: ignore[attr-defined]
     return fn
 
 

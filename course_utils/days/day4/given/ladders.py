@@ -130,7 +130,7 @@ def gradient(function: Callable, x: Array, *rest: Any) -> dict[str, Any]:
     return {"gradient of x": gradient_of(x)}
 
 
-def back(result: Any, factors: Array) -> None:
+def back(result: Any, factors: torch.Tensor) -> None:
     """Backpropagate a weighted sum of the result, whatever its shape. Raises BadResult if it carries no gradient."""
     import torch
 
@@ -863,12 +863,12 @@ def induction_score(rng: np.random.Generator) -> list[Rung]:
     period = int(rng.integers(5, 9))
     return [
         Rung("a perfect induction head", (head(4, after_first(4)), 4),
-            "Each token of the second copy puts all its weight on the token after its first occurrence: the score is "
+            "Each token of the second half puts all its weight on the token after its copy: the score is "
             "1. Only queries of the second copy count, i from period to 2·period − 1."),
         Rung("a head that looks at the token before", (head(5, lambda i: i - 1), 5),
             "This is a previous-token head. It never looks one period back: the score is 0."),
         Rung("a head that looks at the same token", (head(5, lambda i: i - 5), 5),
-            "This head looks at the first occurrence of the token itself, key i − period. The score takes "
+            "This head looks at the copy of the token itself, key i − period. The score takes "
             "the token after it: the score is 0."),
         Rung("a head that looks two tokens after", (head(5, lambda i: i - 3), 5),
             "This head looks one token too far: the score is 0."),
@@ -881,7 +881,7 @@ def induction_score(rng: np.random.Generator) -> list[Rung]:
             "The last token looks at key i − period + 1 = period, which is the first token of the second "
             "copy. It counts, so the score is 1/period."),
         Rung("a head that looks at the first token", (head(4, lambda i: 0), 4),
-            "No token of the second copy looks at the token after its first occurrence: the score "
+            "No token of the second half looks at the token after its copy: the score "
             "is 0. Queries before i = period belong to the first copy and do not count, and a "
             "negative index would count from the end."),
         Rung("a period of 2", (causal(2), 2), "With a period of 2 the queries are 2 and 3, their keys 1 and 2."),

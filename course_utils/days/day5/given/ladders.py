@@ -48,8 +48,10 @@ def cached_step(rng: np.random.Generator) -> list[Rung]:
     def after(T, d_k, d_v, lead=(1, 1)):
         return *tokens(1, d_k, d_v, lead), draw(rng, *lead, T, d_k), draw(rng, *lead, T, d_v)
 
+    large: tuple[np.ndarray, ...]
     large = (np.full((1, 1, 1, 1), 1.0), np.full((1, 1, 1, 1), 1003.0), draw(rng, 1, 1, 1, 2))
     large += (rng.permutation([0.0, 1001.0, 1002.0]).reshape(1, 1, 3, 1), draw(rng, 1, 1, 3, 2))
+    near: tuple[np.ndarray, ...]
     near = (np.full((1, 1, 1, 1), 1000.0), np.full((1, 1, 1, 1), 1000.00411), draw(rng, 1, 1, 1, 2))
     near += (1000.0 + 0.00137 * rng.permutation(3).reshape(1, 1, 3, 1), draw(rng, 1, 1, 3, 2))
     single = tuple(each.astype(np.float32) for each in tokens(4, 3, 2, (2, 2)))
@@ -126,10 +128,10 @@ def decode(function: Callable, q: Array, k: Array, v: Array) -> dict[str, Any]:
 
 def in_turns(function: Callable, *texts: np.ndarray) -> dict[str, Any]:
     caches = [None, None]
-    outputs = [[], []]
-    texts = [list(map(tensor, text)) for text in (texts[:3], texts[3:])]
-    for t in range(texts[0][0].shape[-2]):
-        for i, text in enumerate(texts):
+    outputs: list[list] = [[], []]
+    both = [list(map(tensor, text)) for text in (texts[:3], texts[3:])]
+    for t in range(both[0][0].shape[-2]):
+        for i, text in enumerate(both):
             output, caches[i] = step_of(function(*(x[..., t : t + 1, :] for x in text), caches[i]))
             outputs[i].append(output)
     return {f"outputs of text {i}": side_by_side(each) for i, each in enumerate(outputs)}
@@ -138,9 +140,9 @@ def in_turns(function: Callable, *texts: np.ndarray) -> dict[str, Any]:
 def forked(function: Callable, *arrays: np.ndarray) -> dict[str, Any]:
     start, first, second = (list(map(tensor, arrays[i : i + 3])) for i in (0, 3, 6))
     _, cache = steps(function, *start)
-    results = {}
-    for name, text in (("one", first), ("the other", second)):
-        outputs, ended = steps(function, *text, cache)
+    results: dict[str, Any] = {}
+    for name, (q, k, v) in (("one", first), ("the other", second)):
+        outputs, ended = steps(function, q, k, v, cache)
         results |= {f"outputs of {name}": side_by_side(outputs), f"keys of {name}": ended[0]}
     return results | {"keys before": cache[0], "values before": cache[1]}
 
@@ -389,10 +391,10 @@ def tokens_of(result: Any) -> np.ndarray:
 
 
 def prompt_changed(function: Callable, seed: int, prompt: np.ndarray, n_new: int) -> float:
-    prompt = tensor(prompt)
-    before = prompt.clone()
-    function(TinyModel(seed), prompt, n_new)
-    return float(before.shape != prompt.shape or bool((before != prompt).any()))
+    given = tensor(prompt)
+    before = given.clone()
+    function(TinyModel(seed), given, n_new)
+    return float(before.shape != given.shape or bool((before != given).any()))
 
 
 # Bytes and FLOPs ----------------------------------------------------------------------------------------------------
@@ -585,13 +587,13 @@ def latents_changed(function: Callable, *arrays: Array) -> float:
     return changes(function, *map(tensor, arrays))
 
 
-def products_elsewhere(function: Callable, *arrays: Array) -> dict[str, Any]:
+def products_elsewhere(function: Callable, *arrays: np.ndarray) -> dict[str, Any]:
     """Return 1.0 if PyTorch runs clearly fewer multiply-adds than absorbed decoding takes, else 0.0; and the output."""
     observed = watch(function, *arrays)
     return {"measure": float(observed.work < 0.9 * least_work(*arrays)), "output": observed.result}
 
 
-def makes_keys(function: Callable, *arrays: Array) -> dict[str, Any]:
+def makes_keys(function: Callable, *arrays: np.ndarray) -> dict[str, Any]:
     """Return 1.0 if PyTorch runs more than 2.6 times the multiply-adds of absorbed decoding, else 0.0; and the output.
 
     Products of single elements count twice, for the product and the sum. The keys alone take four times as many.
@@ -600,7 +602,7 @@ def makes_keys(function: Callable, *arrays: Array) -> dict[str, Any]:
     return {"measure": float(observed.work > 2.6 * least_work(*arrays)), "output": observed.result}
 
 
-def least_work(q: Array, c: Array, W_UK: Array, W_UV: Array) -> int:
+def least_work(q: np.ndarray, c: np.ndarray, W_UK: np.ndarray, W_UV: np.ndarray) -> int:
     """Return the multiply-adds of absorbed decoding: two products per head, then scores and average over latents."""
     return W_UK.size + W_UV.size + 2 * len(q) * c.size
 
@@ -913,7 +915,7 @@ def numbers_held(thing: Any) -> int:
     float32. Objects that belong to a class or a module do not count.
     """
     loose = 0
-    stored = {}
+    stored: dict[int, int] = {}
     visited = {}
     waiting = [thing]
     while waiting:
@@ -1038,7 +1040,7 @@ NAMES = (0, None, "", -1, -2, "0", (0, 1), frozenset({7}))
 
 def in_words(script: str) -> str:
     """Return a script of calls in words: "a a -a" is "append a, a; free a"."""
-    calls = []
+    calls: list[str] = []
     for op in script.split():
         verb = {"?": "gather", "-": "free"}.get(op[0], "append")
         if calls and calls[-1].startswith(verb):
@@ -1071,7 +1073,7 @@ def paged(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Arra
     """
     cache = cls(n_blocks, block_size, keys.shape[1])
     refused = []
-    results = {}
+    results: dict[str, Any] = {}
     tokens = pairs(keys, values)
     for i, op in enumerate(script.split(), start=1):
         name = op[-1]
@@ -1102,7 +1104,7 @@ def paged_names(
 def two_paged(cls: Callable, n_blocks: int, block_size: int, script: str, keys: Array, values: Array) -> dict[str, Any]:
     caches = [cls(n_blocks, block_size, keys.shape[1]) for _ in range(2)]
     tokens = pairs(keys, values)
-    results = {}
+    results: dict[str, Any] = {}
     refused = [is_refused(cache, name, *next(tokens)) for name in script.split() for cache in caches]
     for i, cache in enumerate(caches):
         for name in dict.fromkeys(script.split()):
@@ -1121,7 +1123,7 @@ def store_gathered(
     for n, name in enumerate(names, start=1):
         refused.append(is_refused(cache, name, *next(tokens)))
         stored[n] = cache.gather(name) if not refused[-1] else None
-    results = {"KeyError from free of a": is_unknown(lambda: cache.free("a"))}
+    results: dict[str, Any] = {"KeyError from free of a": is_unknown(lambda: cache.free("a"))}
     for _ in range(n_blocks * block_size - names.count("b")):
         refused.append(is_refused(cache, "b", *next(tokens)))
     for n, pair in stored.items():
@@ -1273,18 +1275,19 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
 
 
 def in_chunks(function: Callable, q: Array, k: Array, v: Array, sizes: Sequence[int]) -> dict[str, Any]:
-    outputs, _ = chunks(function, *map(tensor, (q, k, v)), sizes)
+    outputs, _ = chunks(function, tensor(q), tensor(k), tensor(v), sizes)
     return {"outputs": side_by_side(outputs)}
 
 
 def forked_chunks(function: Callable, *arrays: np.ndarray) -> dict[str, Any]:
-    start, *texts = (list(map(tensor, arrays[i : i + 3])) for i in (0, 3, 6))
-    _, cache = chunks(function, *start, [3])
+    (q, k, v), *texts = (list(map(tensor, arrays[i : i + 3])) for i in (0, 3, 6))
+    _, cache = chunks(function, q, k, v, [3])
     caches = [cache, cache]
-    outputs = [[], []]
+    outputs: list[list] = [[], []]
     for t in range(texts[0][0].shape[-2]):
         for i, text in enumerate(texts):
-            (output,), caches[i] = chunks(function, *(x[..., t : t + 1, :] for x in text), [1], caches[i])
+            q, k, v = (x[..., t : t + 1, :] for x in text)
+            (output,), caches[i] = chunks(function, q, k, v, [1], caches[i])
             outputs[i].append(output)
     return {f"outputs of {name}": side_by_side(outputs[i]) for i, name in enumerate(("one", "the other"))}
 

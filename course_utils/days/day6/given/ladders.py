@@ -10,7 +10,7 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -193,7 +193,7 @@ class WatchedStream:
         return sum(map(sys.getsizeof, self._variables()))
 
     def _variables(self):
-        frame = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(2)
         while frame and frame.f_code is not _watch_reading.__code__:
             if frame.f_code.co_filename != __file__:
                 yield from (value for value in frame.f_locals.values() if value is not self)
@@ -322,7 +322,7 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
-def gathered(scores: Sequence | np.ndarray, values: Array) -> tuple:
+def gathered(scores: Sequence | np.ndarray, values: Any) -> tuple:
     """Return (m, l, o) of scores (…, n, keys) and values (…, keys, d_v), o not divided by l; a row of −∞ is empty."""
     scores = np.asarray(scores, dtype=np.float64)
     m = scores.max(axis=-1, initial=-INFINITY)
@@ -820,8 +820,7 @@ def row_in_blocks(rng: np.random.Generator) -> list[Rung]:
         rung("the scores fall from block to block", up[::-1].copy(), 2,
             "Later blocks count relative to the running maximum, not to their own."),
         rung("a block that does not divide the row", draw(rng, 7), 2,
-            "The last block reaches past the end. Load with mask=columns < n, and let `other` be what counts nothing: "
-            "−∞ for a score, 0 for a value."),
+            "The last block reaches past the end. What stands there must count for nothing, in l and in o."),
         rung("the last number is the largest", [0.5, 1.0, 3.0], 2,
             "The last block is not whole, but it is a block like the others."),
         rung("a block larger than the row", draw(rng, 3), 8, "One block, and most of it lies past the end."),
@@ -852,14 +851,14 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
         args = q, k, v, causal, *blocks
         return Rung(name, args, why, through_the_kernel, tolerance or {}, shape_hint=shape_hint)
 
-    rising = draw(rng, 1, 4, 16), draw(rng, 1, 48, 16), draw(rng, 1, 48, 16)
+    rising: tuple[np.ndarray, ...] = (draw(rng, 1, 4, 16), draw(rng, 1, 48, 16), draw(rng, 1, 48, 16))
     rising[0][..., 0], rising[1][..., 0] = 4.0, np.arange(48) / 8.0  # the scores grow by up to 6 along the keys
-    falling = rising[0], rising[1][:, ::-1].copy(), rising[2]
+    falling: tuple[np.ndarray, ...] = (rising[0], rising[1][:, ::-1].copy(), rising[2])
     rising, falling = (tuple(x.astype(np.float32) for x in arrays) for arrays in (rising, falling))
     q, k, v = draw(rng, 1, 16, 16), draw(rng, 1, 16, 16), draw(rng, 1, 32, 16)
     twins = tuple(x.astype(np.float32) for x in (q, np.concatenate([k, k[:, rng.permutation(16)]], axis=1), v))
-    steep = (falling[0], 512.0 * falling[1], falling[2])
-    deep = (draw(rng, 1, 20, 16), draw(rng, 1, 20, 16), draw(rng, 1, 20, 16))
+    steep: tuple[np.ndarray, ...] = (falling[0], 512.0 * falling[1], falling[2])
+    deep: tuple[np.ndarray, ...] = (draw(rng, 1, 20, 16), draw(rng, 1, 20, 16), draw(rng, 1, 20, 16))
     deep[0][..., 0] = 4.0
     deep[0][..., 1:] = 0.0
     deep[1][0, :, 0] = -20000.0 - 500.0 * rng.permutation(20)
@@ -1086,7 +1085,12 @@ def blends(draft: Draft) -> np.ndarray:
 
 def forward(part: int) -> Callable[[Draft], np.ndarray]:
     """Return a function that computes o (part 3) or lse (part 4) of the q, k and v drawn before."""
-    return lambda draft: with_forward(*draft.args[:3], np.zeros(1))[part].astype(draft.args[0].dtype)
+
+    def compute(draft: Draft) -> np.ndarray:
+        q, k, v = draft.args[:3]
+        return with_forward(q, k, v, np.zeros(1))[part].astype(q.dtype)
+
+    return compute
 
 
 def causal_forward(part: int) -> Callable[[Draft], np.ndarray]:

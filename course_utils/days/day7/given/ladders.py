@@ -462,7 +462,7 @@ def length_of(draft: Draft) -> int:
 
 
 def latencies(rng: np.random.Generator) -> list[Rung]:
-    def log(counts: Sequence[int]) -> tuple[np.ndarray, list[list[float]]]:
+    def log(counts: Sequence[int] | np.ndarray) -> tuple[np.ndarray, list[list[float]]]:
         arrival = np.cumsum(rng.integers(1, 8, len(counts))) / 4
         waits = [rng.integers(1, 20, count) / 8 for count in counts]
         return arrival, [(start + np.cumsum(wait)).tolist() for start, wait in zip(arrival, waits, strict=True)]

@@ -40,7 +40,7 @@ def watch(function: Callable, *args: Any) -> Any:
     return _watched[key]
 
 
-_watched = {}
+_watched: dict[tuple, Any] = {}
 
 
 def _watch(function: Callable, args: tuple) -> Any:
@@ -74,6 +74,8 @@ def _watching_modes() -> tuple[type, type]:
     from torch.utils._pytree import tree_leaves
 
     class Eye(TorchDispatchMode):
+        result: Any  # what the function returned
+
         def __init__(self, inputs):
             super().__init__()
             self.inputs = inputs  # addresses of the arguments' storages, which do not count

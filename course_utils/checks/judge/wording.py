@@ -1,0 +1,119 @@
+"""The wording of the judge's messages: on which rung an answer is wrong and how, and how sure a known mistake is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from course_utils.checks.judge.comparison import Comparison
+from course_utils.checks.judge.exercise import Mistake
+from course_utils.checks.judge.overflow import Overflow
+from course_utils.checks.judge.verdict import is_mask
+from course_utils.checks.kernel.evidence import BAD_RESULT
+
+NOT_WRITTEN = "Not written yet."
+SAME_RESULTS = "These are the results of this mistake, but another mistake may give the same."
+SAME_RESULTS_OF_TWO = "These are the results of these two mistakes, but others may give the same."
+SECOND = (
+    "There is a second mistake: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
+    "Before exp, subtract from each row the largest number that the row uses."
+)
+
+
+def describe_call(name: str, line: int, reason: str) -> str:
+    """Describe a forbidden call; the line of its cell is 0 where it is unknown."""
+    caller = f"Line {line} of its cell" if line else "The answer"
+    return f"{caller} calls {name}, which is not allowed here: {reason}."
+
+
+def describe_mistake(comparison: Comparison, mistake: Mistake, overflow: Overflow | None = None) -> str:
+    """Return the message of a recognised mistake, and what it rests on unless it ends with a question."""
+    if overflow:
+        return f"{mistake.message} {describe_overflow(comparison, overflow)} {SAME_RESULTS_OF_TWO}"
+    return mistake.message if mistake.message.endswith("?") else f"{mistake.message} {SAME_RESULTS}"
+
+
+def describe_overflow(comparison: Comparison, overflow: Overflow) -> str:
+    """Return the message for an overflow that comes on top of another slip."""
+    return SECOND.format(rung=comparison.rungs[overflow.rungs[0]].name)
+
+
+def describe_hidden_failure(comparison: Comparison) -> str:
+    """Describe the first failure on hidden inputs without revealing them."""
+    first = comparison.first_wrong
+    rung = comparison.rungs[first]
+    kind = (comparison.outcomes[first].error or BAD_RESULT).partition(":")[0]  # the text may hold the input
+    error = "" if kind == BAD_RESULT else f"Here it raised {kind}. "
+    return f"Wrong on hidden inputs (“{rung.name}”): the answer must be right for any input. {error}{rung.hint}"
+
+
+def describe_error(rung: str, error: str, hint: str) -> str:
+    """Describe an error on a rung; "it raised" is left out for a result that the check could not read."""
+    kind, _, text = error.partition(": ")
+    sentence = text or "the result cannot be read" if kind == BAD_RESULT else f"it raised {error}"
+    return f"On “{rung}” {_with_full_stop(sentence)} {hint}"
+
+
+def describe_failure(comparison: Comparison, place: int) -> str:
+    """Describe the first difference between an outcome and the right one."""
+    rung = comparison.rungs[place]
+    outcome = comparison.outcomes[place]
+    right = comparison.right[place]
+    by_hand = comparison.ladder.by_hand
+
+    # An error, which an entry that cannot be read gives as well.
+    if outcome.error and by_hand:
+        text = outcome.error.partition(": ")[2] or outcome.error
+        return _with_full_stop(text if text.startswith(rung.name) else f"{rung.name}: {text}")
+    if outcome.error:
+        return describe_error(rung.name, outcome.error, rung.hint)
+
+    # The first part that is missing, has another shape or another number. A stored notebook lists the parts in another
+    # order, so they are taken in that of the ladder.
+    returns = comparison.ladder.returns
+    for part in sorted(right.values, key=lambda name: returns.index(name) if name in returns else len(returns)):
+        expected = right.values[part]
+        actual = outcome.values.get(part)
+        if actual is None:
+            return f"On “{rung.name}” there is no {part}."
+        if actual.shape != expected.shape:
+            where = "" if by_hand else f"On “{rung.name}” "
+            return f"{where}{part} has shape {actual.shape}, expected {expected.shape}. {rung.hint}"
+        tolerance = comparison.tolerances[place].of(part)
+        pairs = [*zip(actual.entries, expected.entries, strict=True)]
+        if wrong := [i for i, pair in enumerate(pairs) if not tolerance.near(*pair)]:
+            # Of hand-worked decimals the one that is off by most, since the others may be rounded; else the first.
+            may_be_rounded = by_hand and any(each != round(each) for each in expected.entries)
+            i = max(wrong, key=lambda i: abs(pairs[i][0] - pairs[i][1])) if may_be_rounded else wrong[0]
+            return _describe_difference(comparison, place, part, i)
+    return f"On “{rung.name}” the result differs."
+
+
+def _describe_difference(comparison: Comparison, place: int, part: str, i: int) -> str:
+    """Describe that the entry `i` of a part, counted in row-major order, is not the expected number."""
+    rung = comparison.rungs[place]
+    right = comparison.right[place].values[part]
+    expected = right.entries[i]
+    actual = comparison.outcomes[place].values[part].entries[i]
+
+    # A number by hand is not given away, and a measure means nothing to the learner.
+    if comparison.ladder.by_hand:
+        index = f"[{i}]" if right.shape else ""
+        ladder = comparison.ladder
+        return f"{part}{index} is not right. {ladder.advice_on.get(part, ladder.advice)}"
+    if part == "measure":
+        return rung.hint
+
+    # Both numbers, with so many digits that they differ.
+    texts = f"{actual:.5g}", f"{expected:.5g}"
+    if is_mask(part, (actual, expected)):
+        texts = str(bool(actual)), str(bool(expected))
+    if texts[0] == texts[1]:
+        texts = f"{actual:.8g}", f"{expected:.8g}"
+    if part in comparison.tolerances[place].parts:  # the result is random
+        texts = texts[0], f"about {expected:.3g}"
+    index = f"[{', '.join(map(str, np.unravel_index(i, right.shape)))}]" if right.shape else ""
+    return f"On “{rung.name}” {part}{index} is {texts[0]}, expected {texts[1]}. {rung.why}"  # the shape is right
+
+
+def _with_full_stop(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "?")) else f"{sentence}."
