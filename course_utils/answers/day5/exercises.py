@@ -41,7 +41,7 @@ BY_HAND_MISTAKES = (
     slip("with_keys_made", 1680, "with_keys_made is half: keys and values are made, and there are scores and a blend."),
     slip("with_keys_made", 1120, "with_keys_made is that of one head."),
     slip("with_both_absorbed", 720, "with_both_absorbed counts scores and blend. The products of the query and the "
-        "blend with their matrices come on top, once a head each."),
+        "blend with their matrices come on top, once per head each."),
     slip("with_both_absorbed", 432, "with_both_absorbed is half: two matrices, and scores and a blend."),
     slip("with_both_absorbed", 288, "with_both_absorbed is that of one head."),
     slip("with_both_absorbed", 624, "with_both_absorbed meets the latents with vectors of 4 numbers. The query that "
