@@ -127,7 +127,7 @@ class OnlineSoftmaxStepper(CourseWidget):
             rows.append([_name_span(keys), ", ".join(key["score"] for key in keys), *frame["cells"]])
         wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         lines = [f"{self.title}: {len(self._keys)} keys, {self._block} at a time"]
-        for place, row in enumerate([map(typeset, heads), *rows]):
+        for place, row in enumerate([heads, *rows]):
             mark = ">" if place - 1 == self.step else " "
             cells = [f"{cell:>{width}}" for cell, width in zip(row, wide, strict=True)]
             lines.append(f"{mark} " + "  ".join(cells).rstrip())
