@@ -618,6 +618,7 @@ def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
         assert widgets.count() > 5
         for place in widgets.all():
             woken(page, place.get_attribute("id"))
+        page.wait_for_load_state("networkidle")
         page.goto(f"{address}/{site.name}/search.html?q=softmax")
         page.locator("#search-results li a").first.wait_for()
         assert lost == []
