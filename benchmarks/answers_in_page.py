@@ -9,20 +9,20 @@ usage: python benchmarks/answers_in_page.py
 
 import gzip
 import statistics
+import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from course_utils.authoring.notebooks import read_notebook
 from course_utils.checks import in_page
 from course_utils.course import EXERCISES, ROOT, day_numbered
-from course_utils.doctor import find_chromium
 from course_utils.site.build import build_site
 from course_utils.site.exercise_pages import given_cells
 from course_utils.site.serve import serving
+from tests.browser.lab import launched
 
 RUNS = 7
 WRONG = """import math
@@ -36,16 +36,11 @@ EXAMPLE = "document.querySelector('.course-result').innerText.includes('[1000.0]
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as folder, launched() as browser:
         out = build_site(ROOT, Path(folder) / "site", python=True).out
         print(f"Python beside the pages: {over_the_wire(out):.1f} MB as a server sends it")
-        browser = playwright.chromium.launch(executable_path=find_chromium())
-        with serving(out) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            address = f"http://localhost:{server.server_port}/index.html"
-            rows = [run(browser, address) | in_this_process() for _ in range(RUNS)]
-            server.shutdown()
-        browser.close()
+        with serving(out) as address:
+            rows = [run(browser, f"{address}/index.html") | in_this_process() for _ in range(RUNS)]
     for name in ("cold", "warm", "verdict", "smallest input"):
         seconds = [row[name] for row in rows]
         print(f"{name:15} {statistics.median(seconds):6.2f} s, worst {max(seconds):6.2f} s")

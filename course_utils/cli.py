@@ -337,11 +337,13 @@ def site(
         made = build_site(root, out, status.update, python)
     print(f"{made.pages} pages with {made.widgets} widgets in {made.out}; open {made.out / 'index.html'}")
     if serve:
+        import threading
+
         from course_utils.site.serve import serving
 
-        with serving(made.out) as server:
-            print(f"they are at http://localhost:{server.server_port}/ until you press Ctrl+C")
-            server.serve_forever()
+        with serving(made.out) as address:
+            print(f"they are at {address}/ until you press Ctrl+C")
+            threading.Event().wait()
 
 
 @app.command(rich_help_panel=CONTRIBUTE, epilog=_examples("course build 3", "course build 3 --force"))

@@ -65,7 +65,7 @@ def lines() -> dict[str, tuple[list[int], list[int]]]:
     return {"naive": (lengths, [row["naive"] for row in rows]), "tiled": (lengths, [row["tiled"] for row in rows])}
 
 
-def told() -> str:
+def summary() -> str:
     """The longest text of the record in three lines."""
     longest = _rows("memory")[-1]
     (whole,) = _rows("whole model")

@@ -12,8 +12,9 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from course_utils.answer_key.strip_answers import UNGRADED, is_answer, is_check
 from course_utils.authoring.notebooks import read_notebook
-from course_utils.course import DAYS, EXERCISES, day_numbered
+from course_utils.course import DAYS, EXERCISES, Day, day_numbered
 
 SCRIPT = Path(__file__).parent / "answers" / "answers.js"
 EDITOR = Path(__file__).parent / "answers" / "codemirror.js"
@@ -65,20 +66,10 @@ class Answer:
         )
 
 
-def is_answer(cell: NotebookNode) -> bool:
-    """Return whether a cell of an exercise notebook is one to write an answer in."""
-    return bool(cell.metadata.get("nbgrader", {}).get("solution"))
-
-
-def is_check(cell: NotebookNode) -> bool:
-    """Return whether a cell of an exercise notebook checks an answer."""
-    return bool(cell.metadata.get("nbgrader", {}).get("grade"))
-
-
 def given_cells(notebook: NotebookNode) -> list[str]:
     """Return the code that an answer finds: without answers, checks, and cells that only try an answer out."""
     code = (cell for cell in notebook.cells if cell.cell_type == "code" and not is_answer(cell) and not is_check(cell))
-    return [cell.source for cell in code if "ungraded" not in cell.metadata.get("tags", [])]
+    return [cell.source for cell in code if UNGRADED not in cell.metadata.get("tags", [])]
 
 
 def answers_of(day: int, notebook: NotebookNode) -> Iterator[Answer]:
@@ -109,20 +100,19 @@ def data_scripts(root: Path) -> dict[str, str]:
     """Return a script for each day, by its path in the static folder: what an answer finds, and the notebook itself."""
     files = {}
     for day in DAYS:
-        if (path := day.notebook(EXERCISES, root)) and day.number in WITHOUT_TORCH:
-            notebook, _ = read_notebook(path)
-            if notebook is not None:
-                data = json.dumps(_data(path, notebook), ensure_ascii=False)
-                files[f"exercises/day{day.number}.js"] = f"course.exercises({day.number}, {data});\n"
+        name, notebook = _exercises(day, root)
+        if notebook is not None and day.number in WITHOUT_TORCH:
+            data = json.dumps(_data(name, notebook), ensure_ascii=False)
+            files[f"exercises/day{day.number}.js"] = f"course.exercises({day.number}, {data});\n"
     return files
 
 
-def _data(path: Path, notebook: NotebookNode) -> dict[str, Any]:
+def _data(name: str, notebook: NotebookNode) -> dict[str, Any]:
     return {
         "given": given_cells(notebook),
         "stubs": {cell.metadata.nbgrader.grade_id: cell.source for cell in filter(is_answer, notebook.cells)},
         "notebook": notebook,
-        "file": path.name,
+        "file": f"{name}.ipynb",
     }
 
 
@@ -130,10 +120,10 @@ def show_progress(notebook: NotebookNode, root: Path) -> None:
     """Put the points that this browser keeps below the heading of the course map, a line for each day."""
     lines = []
     for day in DAYS:
-        page, answers = _answers(day.number, root)
-        if answers:
-            link = f'<a href="../{EXERCISES}/{page}.html">Day {day.number}: {html.escape(day.title)}</a>'
-            full = sum(answer.points for answer in answers)
+        name, exercises = _exercises(day, root)
+        full = 0.0 if exercises is None else sum(answer.points for answer in answers_of(day.number, exercises))
+        if full:
+            link = f'<a href="../{EXERCISES}/{name}.html">Day {day.number}: {html.escape(day.title)}</a>'
             lines.append(f'<li data-day="{day.number}">{link}, <span>0</span> of {full:g} points</li>')
     notebook.cells.insert(1, nbformat.v4.new_markdown_cell(PROGRESS.format(days="".join(lines))))
 
@@ -141,17 +131,15 @@ def show_progress(notebook: NotebookNode, root: Path) -> None:
 def answer_html(exercise: str, root: Path, python: str) -> str:
     """Return the place of one answer, such as day1/softmax_row, for a page of its own."""
     number, _, grade_id = exercise.removeprefix("day").partition("/")
-    _, answers = _answers(int(number), root)
+    _, notebook = _exercises(day_numbered(int(number)), root)
+    answers = () if notebook is None else answers_of(int(number), notebook)
     return next((answer.as_html(python) for answer in answers if answer.grade_id == grade_id), "")
 
 
-def _answers(day: int, root: Path) -> tuple[str, list[Answer]]:
-    """Return the name of a day's exercises, and those that are answered on their page; "" and none without them."""
-    path = day_numbered(day).notebook(EXERCISES, root)
-    notebook = read_notebook(path)[0] if path else None
-    if path is None or notebook is None:
-        return "", []
-    return path.stem, list(answers_of(day, notebook))
+def _exercises(day: Day, root: Path) -> tuple[str, NotebookNode | None]:
+    """Return the name of a day's exercise notebook and the notebook; None where it is missing or cannot be read."""
+    path = day.notebook(EXERCISES, root)
+    return (path.stem, read_notebook(path)[0]) if path else ("", None)
 
 
 def _shown(cell: NotebookNode, text: str) -> NotebookNode:

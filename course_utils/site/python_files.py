@@ -7,7 +7,6 @@ wheel, and `requirements.lock` has those of the rest.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from course_utils.course import ROOT
 from course_utils.errors import CourseError
+from course_utils.files import zipped
 
 PYODIDE = ROOT / "node_modules" / "pyodide"
 WHEELS = ROOT / "sources" / "site" / "python"
@@ -44,7 +44,6 @@ COURSE = (  # what a check runs; the answers are among it
     "views/widgets/__init__.py",
 )
 LEFT_OUT = ("__main__.py", "cli.py", "doctor.py")
-FIXED = (1980, 1, 1, 0, 0, 0)  # the time of each file in a zip, so that the same files give the same zip
 
 
 def python_files() -> tuple[str, dict[str, bytes]]:
@@ -71,15 +70,6 @@ def course_files() -> dict[str, bytes]:
     paths = sorted({path for pattern in COURSE for path in package.glob(pattern)})
     names = {path.relative_to(package).as_posix(): path for path in paths}
     return {name: path.read_bytes() for name, path in names.items() if name not in LEFT_OUT}
-
-
-def zipped(files: Mapping[str, bytes]) -> bytes:
-    """Return a zip of these files, the same for the same files."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, content in sorted(files.items()):
-            archive.writestr(zipfile.ZipInfo(name, FIXED), content, zipfile.ZIP_DEFLATED)
-    return out.getvalue()
 
 
 def _runtime() -> dict[str, bytes]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 
-class _Handler(http.server.SimpleHTTPRequestHandler):
+class FileHandler(http.server.SimpleHTTPRequestHandler):
     """Serves files with the types that browsers ask for, and writes no line for each of them."""
 
     extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {
@@ -29,10 +32,12 @@ class _Server(http.server.ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def serving(folder: Path, port: int = 0) -> http.server.ThreadingHTTPServer:
-    """Return a server of this folder for this machine alone, which has a port and does not run yet.
-
-    Args:
-        port: 0 for any that is free.
-    """
-    return _Server(("127.0.0.1", port), functools.partial(_Handler, directory=str(folder)))
+@contextlib.contextmanager
+def serving(folder: Path, handler: type[FileHandler] = FileHandler) -> Iterator[str]:
+    """Serve this folder to this machine alone while the block runs, and return the address."""
+    with _Server(("127.0.0.1", 0), functools.partial(handler, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://localhost:{server.server_port}"
+        finally:
+            server.shutdown()

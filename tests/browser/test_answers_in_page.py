@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import threading
 
 import nbformat
 import pytest
@@ -11,11 +10,12 @@ from axe_playwright_python.sync_playwright import Axe
 from needs import PYODIDE
 from page_verdicts import cells_of
 
+from course_utils.answer_key.strip_answers import is_answer
 from course_utils.checks import in_page
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.course import DAYS, EXERCISES, ROOT, SOLUTIONS, day_numbered
 from course_utils.site.build import build_site
-from course_utils.site.exercise_pages import WITHOUT_TORCH, is_answer
+from course_utils.site.exercise_pages import WITHOUT_TORCH
 from course_utils.site.serve import serving
 
 pytestmark = PYODIDE
@@ -34,10 +34,8 @@ STUB = "def softmax_row(row):\n    {}\n"
 def pages(tmp_path_factory):
     """The address of the course's site with Python beside its pages, served on this machine."""
     folder = build_site(ROOT, tmp_path_factory.mktemp("site") / "html", python=True).out
-    with serving(folder) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield folder, f"http://localhost:{server.server_port}"
-        server.shutdown()
+    with serving(folder) as address:
+        yield folder, address
 
 
 @pytest.fixture

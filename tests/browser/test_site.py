@@ -1,8 +1,6 @@
 """The built site in a browser, from the file system and with the network cut: widgets live, nothing asked for, axe."""
 
 import contextlib
-import functools
-import http.server
 import threading
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from site_pages import pages_of
 
 from course_utils.course import DAYS, LESSONS, ROOT, day_of
 from course_utils.site.build import build_site
+from course_utils.site.serve import FileHandler, serving
 
 POINTED = (
     "input[type=range], [class*=quiz] label, [class*=guess] label, button:not([disabled]):not([class*=copy]), "
@@ -476,10 +475,7 @@ def test_no_line_begins_with_what_ends_a_formula_and_no_gap_follows_a_root(opene
     assert len(gaps) > 10 and max(gaps) < 2
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
+class Handler(FileHandler):
     def send_error(self, code, *_):
         """Show the site's page for what is not there, as hosts do: at whatever address was asked for."""
         page = next(Path(self.directory).rglob("404.html")).read_bytes()
@@ -487,15 +483,6 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.send_header("Content-Length", str(len(page)))
         self.end_headers()
         self.wfile.write(page)
-
-
-@contextlib.contextmanager
-def served(folder, handler=Handler):
-    """The address of a web server for a folder, as a publisher of static files has it."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=folder)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 class LateFont(Handler):
@@ -521,7 +508,7 @@ OUT_OF_ROOTS = """() => {
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1280)])
 def test_what_stands_under_a_root_stays_in_it_on_a_first_and_a_second_visit(chromium, site, scheme, width):
     roots = 0
-    with served(site, LateFont) as address:
+    with serving(site, LateFont) as address:
         for name in (name for part in PARTS[1:] for name in of_part(site, part)):
             context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
             page = context.new_page()
@@ -605,7 +592,7 @@ def test_without_scripts_a_lesson_is_all_there(chromium, site):
 
 def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
     """As GitHub Pages does: below a repository's name, on the site of somebody who has others too."""
-    with served(site.parent) as address, contextlib.closing(chromium.new_context()) as context:
+    with serving(site.parent, Handler) as address, contextlib.closing(chromium.new_context()) as context:
         page = context.new_page()
         lost = []
         page.on("response", lambda answer: lost.append(answer.url) if answer.status >= 400 else None)
@@ -626,7 +613,7 @@ def test_a_web_server_gives_the_same_pages_from_a_folder_of_it(chromium, site):
 
 @pytest.mark.parametrize("lost", ["no-page.html", "notebooks/day99.html", "a/b/c/d.html", "a/b/"])
 def test_a_page_that_is_not_there_leads_into_the_site_from_any_depth(chromium, site, lost):
-    with served(site.parent) as address, contextlib.closing(chromium.new_context()) as context:
+    with serving(site.parent, Handler) as address, contextlib.closing(chromium.new_context()) as context:
         page = context.new_page()
         top = f"{address}/{site.name}/"
         page.goto(f"{top}{lost}")

@@ -16,7 +16,7 @@ def test_with_all_scores_the_memory_grows_with_the_square_and_in_tiles_with_the_
 
 
 def test_the_record_is_told_in_three_lines():
-    table, layer, whole = long_text.told().splitlines()
+    table, layer, whole = long_text.summary().splitlines()
     assert table == "2,000 tokens, one table of scores of 9 heads: 144 MB"
     assert layer == "the layer, at most: 480 MB with all scores, 30.1 MB in tiles"
     assert whole.endswith("the same next token at 2,000 of 2,000 places")
