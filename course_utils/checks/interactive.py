@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from course_utils.checks.cells import LARGEST_CELL, complete, defines, modules_not_graded
+from course_utils.checks.cells import LARGEST_CELL, complete_answer, defines, modules_not_graded
 from course_utils.checks.examples.adversary import Trace, as_data, describe_trace, find_trace
 from course_utils.checks.examples.example_text import STAGE, describe_example
 from course_utils.checks.examples.smallest import find_smallest
@@ -179,12 +179,12 @@ def _show_passed(message: CheckMessage, evidence: Evidence, done: Collection[str
     """Show the card of an answer that passes, with its evidence, and what has been done in this session."""
     from IPython.display import display
 
-    from course_utils.views.passed import passed
+    from course_utils.views.passed import describe_passed
 
     data = {MIME: as_line(evidence), "text/plain": str(message), "text/html": message.as_html()}
     display(data, raw=True, metadata={"course": {"hidden": message.hidden}})
     if not message.hidden:
-        display(passed(message.day, message.exercise, done), raw=True, metadata={"course": {"hidden": True}})
+        display(describe_passed(message.day, message.exercise, done), raw=True, metadata={"course": {"hidden": True}})
 
 
 def _describe_progress(duel: bool) -> str:
@@ -271,7 +271,7 @@ def _examine(
         return evidence, verdict
 
     # A failed answer is tried once more, with right functions in place of the earlier answers.
-    with _replaced(namespace, _right_answers(day, uses)):
+    with _replace_values(namespace, _right_answers(day, uses)):
         evidence_with_lent, verdict_with_lent = _examine_once(day, grade_id, namespace, hidden, seed)
     is_worse_with_lent = verdict_with_lent.share < verdict.share
     if is_worse_with_lent:
@@ -326,7 +326,7 @@ def _example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdi
     if verdict.status not in ("failed", "error") or judge.ladder.by_hand or verdict.unknown_name:
         return ""
     lent = _right_answers(day, judge.exercise.uses)
-    with _replaced(namespace, lent):
+    with _replace_values(namespace, lent):
         if judge.ladder.machine:
             return find_trace(judge.ladder, namespace, rungs=judge.rungs()) or ""
         example = find_smallest(judge, namespace, dict(verdict.rungs))
@@ -360,7 +360,7 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     known = {name for other, each in all_ladders(day).items() if other != grade_id for name in each.names}
     above = _other_cells(cells[:number], source)
     after = _other_cells(cells[number + 1 :], source)
-    answer = complete(source, above, after, names=names, known=known)
+    answer = complete_answer(source, above, after, names=names, known=known)
     if lost := sorted(name for name in answer.missing if name in namespace):
         return f"no cell of the notebook defines {lost[0]} by that name. Define it in a cell, with def, import or =."
     if modules := modules_not_graded(answer.source):
@@ -458,7 +458,7 @@ def _examine_once(
 
 
 @contextmanager
-def _replaced(namespace: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+def _replace_values(namespace: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
     """Replace the values of names in a namespace within a block."""
     before = dict(namespace)
     namespace.update(values)
