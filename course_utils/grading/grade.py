@@ -23,7 +23,7 @@ from course_utils.grading.intake.answers import day_in_cells, read_answers
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.intake.names import known_day
 from course_utils.grading.intake.submitted_notebook import SubmittedNotebook, read_notebook
-from course_utils.grading.notebook.kernels import PATIENT
+from course_utils.grading.notebook.notebook_kernels import PATIENT
 from course_utils.grading.notebook.plugin import GradePlugin
 from course_utils.grading.results import Graded, Result, Settings
 
@@ -87,7 +87,7 @@ def grade_submission(
     settled = _verdicts_on_missing(missing, notebook)
     for each in submission.known:
         share = each.score / each.max_score if each.max_score else 0.0
-        settled[each.id] = Verdict(each.status, share, each.message, each.misconception)
+        settled[each.id] = Verdict(each.status, share, each.message, each.mistake)
     # all the others; a notebook that runs out of time again and again waits until the rest of the class is graded
     results = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
     timeouts = sum(each.status == "timeout" for each in results.values())

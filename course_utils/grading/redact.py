@@ -19,7 +19,7 @@ LEFT_OUT = "(its text is not shown)"
 OTHER_KIND = "an error of another kind"
 KINDS = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "CompilationError", "InterpreterError"}
-NO_PYTHON = ("SyntaxError", "IndentationError", "TabError")
+SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 MOST_AXES = 8
 LONGEST_AXIS = 10**5
 _WHERE = re.compile(r", at line (\d{1,4}) of its cell: ")
@@ -43,10 +43,10 @@ def kind_of(error: str) -> str:
 
 
 def with_answer_error(verdict: Verdict, raised: str) -> Verdict:
-    """Return the verdict on an exercise whose answer cell raised this error; a syntax error names no misconception."""
-    name = None if raised.startswith(NO_PYTHON) else f"raises {raised}".rstrip(".")
+    """Return the verdict on an exercise whose answer cell raised this error; a syntax error names no mistake."""
+    name = None if raised.startswith(SYNTAX_ERRORS) else f"raises {raised}".rstrip(".")
     message = "The answer cell raised " + _IN_FILE.sub(r" (line \1)", raised)
-    return replace(verdict, message=message, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
+    return replace(verdict, message=message, mistake=name, unknown_name=raised.startswith(UNKNOWN_NAME))
 
 
 def stopped_at(trace: str, source: str) -> str:

@@ -35,7 +35,7 @@ class StoredResults:
             record = stored["graded"]
             if stored["checksum"] != _checksum(key, record):
                 return None
-            return Graded(**record | {"exercises": tuple(Result(**each) for each in record["exercises"])})
+            return Graded(**record | {"exercises": tuple(Result.from_record(each) for each in record["exercises"])})
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.checks.judge.verdict import Verdict
@@ -53,7 +54,7 @@ class Result:
     score: float
     max_score: float
     message: str = ""
-    misconception: str | None = None
+    mistake: str | None = None
     review: str = ""  # lines of the answer that a teacher should look at, see `checks.judge.review`
     machine_failed: bool = False  # no verdict, because the grading machine failed; not in grades.json
 
@@ -62,14 +63,18 @@ class Result:
         """Return the result of an exercise worth `points`: the verdict's share of them, rounded to hundredths."""
         score = round(points * min(max(verdict.share, 0.0), 1.0), 2)
         message = one_line(verdict.message)
-        return cls(
-            grade_id, verdict.status, score, points, message, verdict.misconception, machine_failed=machine_failed
-        )
+        return cls(grade_id, verdict.status, score, points, message, verdict.mistake, machine_failed=machine_failed)
 
     def as_record(self) -> dict:
-        """Return the exercise as it stands in `grades.json`."""
-        record = {name: value for name, value in asdict(self).items() if name != "machine_failed"}
-        return record if self.review else {name: value for name, value in record.items() if name != "review"}
+        """Return the exercise as it stands in `grades.json`, where its mistake is called a misconception."""
+        optional = {"machine_failed"} if self.review else {"machine_failed", "review"}
+        record = {name: value for name, value in asdict(self).items() if name not in optional}
+        return {("misconception" if name == "mistake" else name): value for name, value in record.items()}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Result:
+        """Return the exercise that `as_record` wrote. Raises TypeError if it did not write it."""
+        return cls(**{("mistake" if name == "misconception" else name): value for name, value in dict(record).items()})
 
 
 @dataclass(frozen=True)

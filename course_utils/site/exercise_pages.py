@@ -12,30 +12,12 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.answer_key.strip_answers import UNGRADED, is_answer, is_check
+from course_utils.answer_key.strip_answers import UNGRADED, is_answer, is_check, needs_torch
 from course_utils.authoring.notebooks import read_notebook
 from course_utils.course import DAYS, EXERCISES, Day, day_numbered
 
 SCRIPT = Path(__file__).parent / "answers" / "answers.js"
 EDITOR = Path(__file__).parent / "answers" / "codemirror.js"
-WITHOUT_TORCH = {  # the exercises of each day whose statement and check need no PyTorch
-    1: (
-        *("softmax_row", "soft_lookup", "by_hand_three", "by_hand_two", "find_the_parcel", "scores", "scale_scores"),
-        *("attention_lists", "find_the_bug", "attention_batched", "tells_right"),
-    ),
-    2: (
-        *("variance_by_hand", "dot_product_stats", "correlated", "saturation", "find_the_bug", "stable_softmax"),
-        *("logsumexp", "half_attention", "softmax_jacobian", "attention_backward", "layer_backward", "tells_right"),
-    ),
-    3: ("by_hand_row", "diagnose", "tells_right"),
-    4: ("count_flops", "crossover", "layer_by_hand", "count_parameters", "tells_right"),
-    5: ("cache_bytes", "longest_context", "decode_intensity", "counts_by_hand", "quantise", "tells_right"),
-    6: ("by_hand_online", "online_softmax", "tells_right"),
-    7: (
-        *("by_hand", "block_allocator", "paged_attention", "prefix_cache", "latencies", "chunks", "scheduler"),
-        *("accept", "how_many", "find_the_bug", "another_bug", "tells_right"),
-    ),
-}
 NEEDS_TORCH = (
     '<p class="course-needs-torch">This exercise needs PyTorch, which does not run on a web page. '
     "Do it in JupyterLab, which <code>make lab</code> opens.</p>"
@@ -77,7 +59,7 @@ def answers_of(day: int, notebook: NotebookNode) -> Iterator[Answer]:
     checks = {cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells if is_check(cell)}
     for cell in filter(is_answer, notebook.cells):
         grade_id = cell.metadata.nbgrader.grade_id
-        if grade_id in WITHOUT_TORCH.get(day, ()):
+        if not needs_torch(cell):
             yield Answer(day, grade_id, cell.source, checks[f"check_{grade_id}"].metadata.nbgrader.points)
 
 
@@ -101,7 +83,7 @@ def data_scripts(root: Path) -> dict[str, str]:
     files = {}
     for day in DAYS:
         name, notebook = _exercises(day, root)
-        if notebook is not None and day.number in WITHOUT_TORCH:
+        if notebook is not None and any(answers_of(day.number, notebook)):
             data = json.dumps(_data(name, notebook), ensure_ascii=False)
             files[f"exercises/day{day.number}.js"] = f"course.exercises({day.number}, {data});\n"
     return files

@@ -9,13 +9,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from needs import PYODIDE
 from page_verdicts import cells_of
+from without_torch import WITHOUT_TORCH
 
 from course_utils.answer_key.strip_answers import is_answer
 from course_utils.checks import in_page
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.course import DAYS, EXERCISES, ROOT, SOLUTIONS, day_numbered
 from course_utils.site.build import build_site
-from course_utils.site.exercise_pages import WITHOUT_TORCH
 from course_utils.site.serve import serving
 
 pytestmark = PYODIDE

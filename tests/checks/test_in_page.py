@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from page_verdicts import cells_of
+from without_torch import WITHOUT_TORCH
 
 from course_utils.checks import in_page
 from course_utils.checks.judge import time_limit
 from course_utils.files import write_all
-from course_utils.site.exercise_pages import WITHOUT_TORCH
 from course_utils.site.python_files import course_files
 
 TESTS = Path(__file__).parents[1]

@@ -28,9 +28,9 @@ from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import Evidence, evidence_of
 from course_utils.errors import KernelLost
-from course_utils.grading.notebook.kernels import KernelSlot, NotebookKernels
+from course_utils.grading.notebook.notebook_kernels import KernelSlot, NotebookKernels
 from course_utils.grading.redact import kind_of, stopped_at, with_answer_error, without_text
-from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.grading_kernel import GradingKernel
 from course_utils.sandbox.limits import exclude_from_limit
 from course_utils.time_limits import DUEL_SECONDS, MOST_DUEL_SECONDS
 
@@ -125,7 +125,7 @@ class Attempt:
             if again.verdict.status == run.verdict.status:
                 public = self.with_quotes(again)
             else:
-                public = replace(run.verdict, message=UNSTEADY, misconception=None)
+                public = replace(run.verdict, message=UNSTEADY, mistake=None)
         return replace(public, status=run.verdict.status, share=run.verdict.share)
 
     def with_quotes(self, run: Run) -> Verdict:
@@ -199,7 +199,7 @@ class Attempt:
         calls = any(name in used for each in failed for name in find_ladder(day, each).names)
         by_hand = self.ladder.by_hand and verdict.status == "failed"
         known = {mistake.name for mistake in all_exercises(day)[self.grade_id].mistakes}
-        return bool(verdict.misconception in known or by_hand) and not calls
+        return bool(verdict.mistake in known or by_hand) and not calls
 
     def run_once(self, fresh: bool = False, only: dict[str, str] | None = None) -> Run:
         """Run answer and check, and judge the evidence. Nothing that a student wrote makes this raise.
@@ -277,7 +277,7 @@ class Attempt:
             if verdict.status == "passed":
                 continue
             # the message on a known mistake has no need to quote
-            if not may_quote or verdict.misconception in known:
+            if not may_quote or verdict.mistake in known:
                 return Judgement(verdict, verdict)
             with_quotes = verdict if plain == evidence else judge.judge(evidence, right)
             return Judgement(verdict, with_quotes, depends_on_kernel=True)

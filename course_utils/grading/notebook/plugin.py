@@ -22,9 +22,9 @@ from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.errors import CourseError, KernelLost
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.notebook.attempts import Attempt
-from course_utils.grading.notebook.kernels import PATIENT, NotebookKernels
+from course_utils.grading.notebook.notebook_kernels import PATIENT, NotebookKernels
 from course_utils.grading.results import Result, Settings
-from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.grading_kernel import GradingKernel
 
 
 class GradePlugin:

@@ -229,7 +229,7 @@ def class_summary(
     answer_key: AnswerKey = COURSE,
     absent: Sequence[tuple[int, str]] = (),
 ) -> str:
-    """Summarise a class: scores by day, hardest exercises, misconceptions, what a teacher should look at, students.
+    """Summarise a class: scores by day, hardest exercises, mistakes, what a teacher should look at, students.
 
     The tables of students stop before the summary grows beyond what GitHub shows, and say so.
 
@@ -245,7 +245,7 @@ def class_summary(
     lines += ["", *_shared_names(graded)]
     for day in sorted({each.day for each in graded if each.day is not None}):
         lines += _distribution([each for each in graded if each.day == day], day_title(answer_key, day))
-    lines += _hardest(graded, answer_key) + _misconceptions(graded, answer_key)
+    lines += _hardest(graded, answer_key) + _mistakes(graded, answer_key)
     if notes:
         lines += ["## How it was graded", "", *(f"- {_cell(note)}" for note in notes), ""]
     tables = (
@@ -341,16 +341,16 @@ def _hardest(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
     return [*lines, "|---|---|---|---|", *(line for *_, line in rows[:HARDEST]), ""]
 
 
-def _misconceptions(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
-    """Return a table of misconceptions: how many students have each, and what the checks say about it."""
+def _mistakes(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
+    """Return a table of mistakes: how many students have each, and what the checks say about it."""
     students_with = defaultdict(set)
     for submission in graded:
         for result in submission.exercises:
-            if result.misconception:
-                students_with[submission.day, result.id, result.misconception].add(submission.student)
+            if result.mistake:
+                students_with[submission.day, result.id, result.mistake].add(submission.student)
     if not students_with:
         return []
-    lines = ["## Misconceptions", "", "| day | exercise | misconception | students | what the checks say |"]
+    lines = ["## Mistakes", "", "| day | exercise | mistake | students | what the checks say |"]
     lines.append("|---|---|---|---|---|")
     for (day, grade_id, name), students in sorted(students_with.items(), key=lambda item: -len(item[1])):
         known = None if day is None else all_exercises(day).get(grade_id)
@@ -464,7 +464,7 @@ def _junit_properties(submission: Graded) -> list[tuple[str, str]]:
 
 
 def _advice(result: Result) -> str:
-    return f"{result.message} [{result.misconception}]" if result.misconception else result.message
+    return f"{result.message} [{result.mistake}]" if result.mistake else result.message
 
 
 def _count(number: int, what: str) -> str:

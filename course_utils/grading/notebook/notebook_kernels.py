@@ -14,7 +14,7 @@ from course_utils.errors import KernelLost
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.redact import lent_cell
 from course_utils.grading.results import Settings
-from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.grading_kernel import GradingKernel
 from course_utils.sandbox.log import KernelLog
 from course_utils.time_limits import HURRIED
 
