@@ -30,7 +30,7 @@ from course_utils.grading.notebook.notebook_kernels import NotebookKernels
 from course_utils.grading.reports.feedback import feedback_page
 from course_utils.grading.reports.report import as_junit
 from course_utils.grading.results import Settings
-from course_utils.sandbox import confinement, kernel
+from course_utils.sandbox import confinement, grading_kernel
 from course_utils.sandbox.confinement import write_kernel_library
 from course_utils.sandbox.limits import Limits
 
@@ -300,7 +300,7 @@ HOSTILE = {
 
 
 def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel, "LOST_SECONDS", 0.3)  # spent on each flood, and decides over messages only
+    monkeypatch.setattr(grading_kernel, "LOST_SECONDS", 0.3)  # spent on each flood, and decides over messages only
     reported = []
     graded = grade_notebook(
         submission(tmp_path, {i: s for i, (s, _) in HOSTILE.items()}), settings=QUICK, on_result=reported.append

@@ -66,6 +66,12 @@ def verify_options(words: list[str]) -> None:
 
 
 @each_document
+def test_lines_have_at_most_120_columns_but_for_tables_and_commands(document):
+    lines = document.read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if len(line) > 120 and not line.startswith(("|", "    make "))]
+
+
+@each_document
 def test_every_command_of_the_course_that_is_quoted_takes_these_options(document):
     for words in commands_in(document, "course"):
         verify_options(words)
