@@ -74,7 +74,7 @@ def course_files() -> dict[str, bytes]:
 
 def _runtime() -> dict[str, bytes]:
     if not PYODIDE.exists():
-        raise CourseError(f"{PYODIDE} is missing; run `make site ARGS=--python`, which brings it from npm")
+        raise CourseError(f"{PYODIDE} is missing; run `make site ARGS=--python`, which gets it from npm")
     return {name: (PYODIDE / name).read_bytes() for name in RUNTIME}
 
 

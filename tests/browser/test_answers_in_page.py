@@ -198,10 +198,10 @@ FAULTS = {
     "a return outside": ("return 1\n", "The cell is not valid Python: 'return' outside function"),
     "an exit": ("raise SystemExit\n", "SystemExit"),
     "an error in the cell": ("1 / 0\n", "ZeroDivisionError: division by zero, at line 1"),
-    "another name": ("def soft(row):\n    return row\n", "The cell defines no softmax_row."),
+    "another name": ("def soft(row):\n    return row\n", "The cell does not define softmax_row."),
     "PyTorch": (STUB.format("import torch\n    return torch.softmax(row)"), "PyTorch is not on this page"),
     "input": (STUB.format("return input()"), "input() does not work here"),
-    "a newer NumPy": ("import numpy as np\n" + STUB.format("return np.matvec(row, row)"), "The page has NumPy 2.0.2"),
+    "a newer NumPy": ("import numpy as np\n" + STUB.format("return np.matvec(row, row)"), "This page has NumPy 2.0.2"),
     "prints without end": (STUB.format("while True: print('x' * 999)"), "Stopped after printing 1,048,576 characters"),
     "too much memory": (STUB.format("text = 'x'\n    while True: text += text"), "MemoryError"),
 }
