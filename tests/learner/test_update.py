@@ -349,6 +349,7 @@ GONE: dict[str, dict[int, set[str]]] = {
             "the head of the story",
             "the head that looks back by one",
             "heads as wide as the model",
+            "scores of one token repeated",
         },
         5: {"the most frugal model"},
         6: {"loads of a key"},
