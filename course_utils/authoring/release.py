@@ -32,7 +32,7 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
 from course_utils.checks.kernel.outcome import MIME, is_hidden
 from course_utils.errors import CellFailed, CourseError
-from course_utils.files import Marker, write_whole, zipped
+from course_utils.files import Marker, make_zip, write_whole
 
 BUNDLE_README = Path(__file__).with_name("bundle_readme.md")
 SHORTEST_SECRET = 16  # bytes
@@ -101,7 +101,7 @@ def release(
         _write_bundle(grader, days, seeds, course, progress)
         for folder in (student, grader):
             files = (path for path in folder.rglob("*") if path.is_file())
-            content = zipped({path.relative_to(folder.parent).as_posix(): path.read_bytes() for path in files})
+            content = make_zip({path.relative_to(folder.parent).as_posix(): path.read_bytes() for path in files})
             folder.with_suffix(".zip").write_bytes(content)
         _move_into_place(Path(beside), out)
     if note:

@@ -13,7 +13,7 @@ from course_utils.errors import one_line
 from course_utils.grading.classroom import ClassResult, grade_class
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.reports.report import print_table
-from course_utils.grading.results import Graded, Result, Settings, ungraded
+from course_utils.grading.results import Graded, Result, Settings, is_ungraded
 from course_utils.grading.workers import Watcher
 
 MOST_TABLES = 10
@@ -128,7 +128,7 @@ def summary(result: ClassResult) -> str:
     """Return one line about a class: how many submissions there are, and how they did."""
     graded = result.graded
     parts = [f"{len(graded)} submissions", f"{_count(graded, 'passed')} with all points"]
-    counted = [each for each in graded if not ungraded(each)]
+    counted = [each for each in graded if not is_ungraded(each)]
     if full := sum(each.max_score for each in counted):
         parts.append(f"{100 * sum(each.score for each in counted) / full:.0f} % of the points on average")
     if unreadable := _count(graded, "unreadable"):

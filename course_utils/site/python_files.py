@@ -17,7 +17,7 @@ from pathlib import Path
 
 from course_utils.course import ROOT
 from course_utils.errors import CourseError
-from course_utils.files import zipped
+from course_utils.files import make_zip
 
 PYODIDE = ROOT / "node_modules" / "pyodide"
 WHEELS = ROOT / "sources" / "site" / "python"
@@ -55,7 +55,7 @@ def python_files() -> tuple[str, dict[str, bytes]]:
     files = _runtime()
     files |= _numpy(json.loads(files["pyodide-lock.json"]))
     files["packages.zip"] = _packages()
-    files["course.zip"] = zipped({f"course_utils/{name}": content for name, content in course_files().items()})
+    files["course.zip"] = make_zip({f"course_utils/{name}": content for name, content in course_files().items()})
     files[WORKER.name] = WORKER.read_bytes()
     digest = hashlib.sha256()
     for name, content in sorted(files.items()):
@@ -100,7 +100,7 @@ def _packages() -> bytes:
         for wheel in sorted(Path(folder).glob("*.whl")):
             with zipfile.ZipFile(wheel) as archive:
                 files |= {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
-    return zipped({name: content for name, content in files.items() if not _is_unused(name)})
+    return make_zip({name: content for name, content in files.items() if not _is_unused(name)})
 
 
 def _is_unused(name: str) -> bool:

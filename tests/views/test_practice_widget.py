@@ -7,7 +7,7 @@ from as_page import on_page, send
 
 from course_utils.practice import KINDS, problem
 from course_utils.practice.kinds import UnknownKind
-from course_utils.practice.session import written
+from course_utils.practice.session import write_typed
 from course_utils.views import Practice
 
 ATTENTION = ["-1 -2; 1 -2", "-0.5 -1; 0.5 -1", "0.61 0.37; 1.65 0.37", "0.62 0.38; 0.82 0.18", ""]  # scaled by d_k
@@ -15,7 +15,7 @@ ATTENTION = ["-1 -2; 1 -2", "-0.5 -1; 0.5 -1", "0.61 0.37; 1.65 0.37", "0.62 0.3
 
 def right_entries(widget):
     solution = widget.problem.solution()
-    return [written(solution[step.name], step.count) for step in widget.problem.steps]
+    return [write_typed(solution[step.name], step.count) for step in widget.problem.steps]
 
 
 @pytest.mark.parametrize("kind", KINDS)

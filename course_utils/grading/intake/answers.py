@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from course_utils.answer_key.key import COURSE, AnswerKey, OfficialExercise
-from course_utils.checks.cells import complete, defines, definitions, is_unanswered, may_define
+from course_utils.checks.cells import complete_answer, defines, definitions, is_unanswered, may_define
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.submitted_notebook import CodeCell, SubmittedNotebook
 
@@ -51,7 +51,9 @@ def read_answers(notebook: SubmittedNotebook, exercises: Sequence[OfficialExerci
             above = sources[:place] if source == sources[place] else sources[: place + 1]
             after = [each for each in sources[place + 1 : end] if not _is_blank(each, exercise)]
             below = sources[end:]
-            answers[exercise.grade_id] = complete(source, above, after, below, exercise.names, exercise.known).source
+            answers[exercise.grade_id] = complete_answer(
+                source, above, after, below, exercise.names, exercise.known
+            ).source
     return answers
 
 

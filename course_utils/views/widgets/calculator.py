@@ -164,7 +164,7 @@ class MemoryCalculator(CourseWidget):
 
     @traitlets.validate("own")
     def _own_sizes(self, proposal):
-        return _checked(proposal.value)
+        return _verify_sizes(proposal.value)
 
     @traitlets.observe("own")
     def _show_own(self, change):
@@ -294,7 +294,7 @@ class MemoryCalculator(CourseWidget):
         return f"The card has room for {_count_of(self.longest, 'token')} a sequence{beyond}."
 
 
-def _checked(own):
+def _verify_sizes(own):
     """One's own sizes, if they make a cache."""
     if unknown := [name for name in own if name not in _FIELDS]:
         raise ValueError(f"own has {unknown[0]!r}: it knows {', '.join(_FIELDS)}")

@@ -35,7 +35,7 @@ export function answerCalculator(model) {
   return listen(model, { ...Object.fromEntries(SHOWN_FROM.map((name) => [name, count])), model: other, _typed: read });
 }
 
-// As `_read` and `_checked` of calculator.py: the sizes that were typed, or what is wrong with them.
+// As `_read` and `_verify_sizes` of calculator.py: the sizes that were typed, or what is wrong with them.
 export function ownSizes(typed, { fields, largest }) {
   const sizes = {};
   const wrong = (problem) => ({ sizes: null, problem: `${problem}.` });

@@ -62,7 +62,7 @@ class Guess(CourseWidget):
                 "question another name, or restart the kernel"
             )
         _QUESTIONS_BY_NAME[self._root, question.day, question.name] = question
-        super().__init__(_posed=_posed(question, why) | (axes or {}), draft=[None] * len(question.truth))
+        super().__init__(_posed=_describe_question(question, why) | (axes or {}), draft=[None] * len(question.truth))
 
     @classmethod
     def number(
@@ -250,7 +250,7 @@ class Guess(CourseWidget):
             side.set_color(palette.INK)
 
 
-def _posed(question: Question, why: str) -> dict[str, Any]:
+def _describe_question(question: Question, why: str) -> dict[str, Any]:
     """What the page draws."""
     ranged = question.kind != "choice"
     return {

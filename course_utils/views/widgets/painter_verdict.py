@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from course_utils.attention import masks
-from course_utils.views.shared.call_student_code import sent
+from course_utils.views.shared.call_student_code import to_lists
 from course_utils.views.shared.number_text import SINGLE, short
-from course_utils.views.silence import silenced
+from course_utils.views.silence import hide_prints
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +53,7 @@ def measure(
     weights = None
     follows = True
     try:
-        with torch.no_grad(), silenced():  # a print would come a hundred times
+        with torch.no_grad(), hide_prints():  # a print would come a hundred times
             v, output, weights = call_with(x, memory)
             if weights is None:
                 weights = _weights_from_output(call_with, x, memory)
@@ -83,7 +83,7 @@ def rows_measured(
     for place in range(2**m):
         row = torch.tensor([place >> key & 1 for key in reversed(range(m))]).bool()  # (m,)
         try:
-            with torch.no_grad(), silenced():
+            with torch.no_grad(), hide_prints():
                 rows.append(_row_measured(attention, x, memory, projections, row, crossed))
         except Exception:  # anyone's code; a page says then that it needs Python
             return None
@@ -120,9 +120,9 @@ def _row_measured(attention, x, memory, projections, row, crossed):
             for mine, theirs in zip(output.float(), blend, strict=True)
         ]
     return {
-        "weights": None if weights is None else sent(_array(weights)),
+        "weights": None if weights is None else to_lists(_array(weights)),
         "follows": follows,
-        "changes": None if crossed else sent(masks.future_changes(layer, x).numpy()),
+        "changes": None if crossed else to_lists(masks.future_changes(layer, x).numpy()),
     }
 
 

@@ -140,7 +140,7 @@ def attention_batched(rng: np.random.Generator) -> list[Rung]:
             "Count axes from the end: transpose the last two of k, np.swapaxes(k, -1, -2), take d_k from the "
             "last of q, and the softmax along the last."),
         Rung("a batch of 3 with 3 tokens each", arrays(3, 3, 3, 3, (3,)),
-            "With equal sizes a wrong axis raises no error. The softmax runs over the last axis, the keys."),
+            "With equal sizes, a wrong axis raises no error. The softmax runs over the last axis, the keys."),
         Rung("batch and heads", arrays(3, 4, 5, 2, (2, 3)), "Count axes from the end: −1 and −2, never 0, 1 or 2."),
         Rung("three leading dimensions", arrays(2, 3, 2, 4, (2, 1, 3)), "Any number of leading dimensions."),
         Rung("large scores", arrays(2, 3, 3, 2, (2,), size=60.0), "Subtract the largest score of each row before exp."),
@@ -152,7 +152,7 @@ def attention_batched(rng: np.random.Generator) -> list[Rung]:
             "NumPy's @ and axis=-1 handle all matrices at once. A loop over them takes more Python steps for many "
             "than for one.",
             without_a_loop),
-        Rung("5 queries, 2 keys, d_v = 1", arrays(5, 2, 3, 1), "n and m may differ either way, and d_v may be 1."),
+        Rung("5 queries, 2 keys, d_v = 1", arrays(5, 2, 3, 1), "n may be larger or smaller than m, and d_v may be 1."),
         Rung("one query, 6 keys", arrays(1, 6, 2, 3), "A single query is one row."),
         Rung("37 keys", arrays(2, 37, 3, 2), "There may be any number of keys."),
         Rung("q, k and v stay as they were", arrays(3, 4, 5, 2),
@@ -216,7 +216,7 @@ def self_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("scaled by √d_k, not √d_model", arrays(4, 9, 2, 3),
             "The scale is √d_k, the width of q and k, not that of x."),
         Rung("all sizes equal", arrays(3, 3, 3, 3),
-            "With square matrices a wrong transpose raises no error. It is x @ W, and q @ k transposed."),
+            "With square matrices, a wrong transpose raises no error. It is x @ W, and q @ k transposed."),
         Rung("large scores", arrays(3, 4, 3, 2, size=40.0),
             "torch.softmax is safe for large scores; exp alone is not."),
         Rung("six tokens", arrays(6, 5, 7, 3), "Any number of tokens."),

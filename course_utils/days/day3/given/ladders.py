@@ -669,7 +669,7 @@ def cross_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("one memory token: the output is its value", arrays(3, 1, 2, 4, 3, 2),
             "With one key its weight is 1: each output is memory @ W_v."),
         Rung("four queries, two memory tokens", arrays(4, 2, 3, 2, 5, 3),
-            "n and m may differ either way. There is no causal mask: every query sees all of memory."),
+            "n may be larger or smaller than m. There is no causal mask: every query sees all of memory."),
         Rung("all sizes equal", arrays(3, 3, 3, 3, 3, 3),
             "With equal sizes, exchanging x and memory raises no error. Queries come from x, keys and values from "
             "memory."),

@@ -470,7 +470,7 @@ def block(rng: np.random.Generator) -> list[Rung]:
         Rung("a narrow feed-forward network", arrays(1, 3, 6, 2), "d_ff may be anything: gate and up lead there.",
             blocked),
         Rung("a batch", arrays(3, 4, 5, 7), "The sequences of a batch do not see each other.", blocked),
-        Rung("all sizes equal", arrays(3, 3, 3, 3), "With equal sizes a wrong map raises nothing: down leads back.",
+        Rung("all sizes equal", arrays(3, 3, 3, 3), "With equal sizes, a wrong map raises no error: down leads back.",
             blocked),
         Rung("a long stream", arrays(1, 3, 4, 6, size=100.0),
             "The stream may be large. What each part reads has a standard size; what it adds to stays large.",
@@ -716,7 +716,7 @@ def rotation(rng: np.random.Generator) -> list[Rung]:
         Rung("batch and heads", (draw(rng, 2, 3, 4, 6), at(0, 1, 2, 3)),
             "The axes before the tokens are batch and heads. Every entry along them is rotated in the same way."),
         Rung("all sizes equal", (draw(rng, 4, 4, 4, 4), at(2, 3, 5, 6)),
-            "With equal sizes a wrong axis raises nothing. Positions belong to the second-to-last axis, pairs to the "
+            "With equal sizes, a wrong axis raises no error. Positions belong to the second-to-last axis, pairs to the "
             "last."),
         Rung("far along in a text", (draw(rng, 2, 3, 8), at(0, 150, 900)),
             "Any position: the angle is position times speed."),
@@ -771,7 +771,7 @@ def grouped_query(rng: np.random.Generator) -> list[Rung]:
         Rung("6 query heads, 3 key heads", arrays(2, 6, 3, 2, 4, 3), consecutive + " Here a group has two."),
         Rung("scaled by √d", arrays(1, 4, 2, 3, 4, 9, size=1.5), "Scores are divided by √d."),
         Rung("n = m = h = d", arrays(1, 3, 1, 3, 3, 3),
-            "With equal sizes a wrong axis raises nothing. The softmax runs along the last axis, the "
+            "With equal sizes, a wrong axis raises no error. The softmax runs along the last axis, the "
             "keys. Without a mask nothing is blocked."),
         Rung("B = h_kv", arrays(2, 4, 2, 3, 3, 2),
             "When B = h_kv, repeating along the batch axis gives the right size. Heads are axis 1."),
@@ -1183,7 +1183,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
         Rung("as many key heads as heads", arrays(2, 3, 4, 3, 3, 4),
             "With h_kv = h every head has keys of its own: ordinary attention in heads."),
         Rung("all sizes equal", arrays(3, 3, 3, 3, 3, 3),
-            "With equal sizes a wrong axis raises nothing. Name each axis of every tensor."),
+            "With equal sizes, a wrong axis raises no error. Name each axis of every tensor."),
         Rung("large scores", arrays(1, 5, 5, 4, 2, 4, size=40.0), "The softmax was right: leave it as it is."),
         Rung(UNTOUCHED, arrays(2, 3, 4, 4, 2, 3), NEW_TENSORS, changes),
     ]  # fmt: skip
