@@ -716,11 +716,7 @@ def rotation(rng: np.random.Generator) -> list[Rung]:
         Rung("batch and heads", (draw(rng, 2, 3, 4, 6), at(0, 1, 2, 3)),
             "The axes before the tokens are batch and heads. Every entry along them is rotated in the same way."),
         Rung("all sizes equal", (draw(rng, 4, 4, 4, 4), at(2, 3, 5, 6)),
-<<<<<<< HEAD
-            "With equal sizes a wrong axis raises nothing. Positions belong to the second-to-last axis, pairs to the "
-=======
-            "With equal sizes, a wrong axis raises no error. Places belong to the second-to-last axis, pairs to the "
->>>>>>> 98fce7f55c45fd7b2c94693f730831b76c7b39a0
+            "With equal sizes, a wrong axis raises no error. Positions belong to the second-to-last axis, pairs to the "
             "last."),
         Rung("far along in a text", (draw(rng, 2, 3, 8), at(0, 150, 900)),
             "Any position: the angle is position times speed."),
