@@ -336,6 +336,9 @@ def site(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the pages on this machine afterwards, until Ctrl+C.")
     ] = False,
+    as_zip: Annotated[
+        bool, typer.Option("--zip", help="Write the pages as one zip as well, for a server; it lies beside the folder.")
+    ] = False,
     root: Root = Path(),
 ) -> None:
     """Make the course's web pages from the built notebooks, without executing anything."""
@@ -344,11 +347,13 @@ def site(
     from course_utils.site import verify_installed
 
     verify_installed()
-    from course_utils.site.build import build_site
+    from course_utils.site.build import build_site, zip_site
 
     with Console(stderr=True).status("starting") as status:
         made = build_site(root, out, status.update, python)
     print(f"{made.pages} pages with {made.widgets} widgets in {made.out}; open {made.out / 'index.html'}")
+    if as_zip:
+        print(f"the same for a server: {zip_site(made)}")
     if serve:
         import threading
 
