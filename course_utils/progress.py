@@ -37,10 +37,10 @@ class ExerciseProgress:
     """An exercise, and the result of its last grading.
 
     Attributes:
-        minutes: Minutes that the notebook allows for it.
-        part: The last part of the lesson that prepares it; 0 if it names none.
-        status: Status of the last verdict, such as "passed"; empty if it was never graded.
-        score: Points reached, of `points`.
+        minutes: minutes that the notebook allows for it.
+        part: the last part of the lesson that prepares it; 0 if it names none.
+        status: status of the last verdict, such as "passed"; empty if it was never graded.
+        score: points reached, of `points`.
     """
 
     id: str
@@ -62,10 +62,10 @@ class DayProgress:
     """A learner's progress on one day of the course.
 
     Attributes:
-        name: File name of the day's notebooks without its ending; empty while the day is planned.
-        lesson: Minutes that its lesson takes; 0 while the day is planned.
-        graded: Time of the last grading, None if there was none.
-        changed: Whether an answer in exercises/ differs from the one that was graded.
+        name: file name of the day's notebooks without its ending; empty while the day is planned.
+        lesson: minutes that its lesson takes; 0 while the day is planned.
+        graded: time of the last grading, None if there was none.
+        changed: whether an answer in exercises/ differs from the one that was graded.
     """
 
     number: int
@@ -118,8 +118,8 @@ class Progress:
     """A learner's progress on all days of the course.
 
     Attributes:
-        trouble: Why the record of grades could not be read; empty if it could.
-        remark: What to do if nothing is graded yet, or if there are no exercises.
+        trouble: why the record of grades could not be read; empty if it could.
+        remark: what to do if nothing is graded yet, or if there are no exercises.
     """
 
     days: tuple[DayProgress, ...]
@@ -158,7 +158,7 @@ def read_record(path: Path) -> dict[str, dict]:
         {"1": {"notebook", "answers", "graded", "exercises": {id: {"status", "score", "max_score"}}}, …}
 
     Raises:
-        ValueError: If the file is not such a record. The message continues a sentence that begins with its name.
+        ValueError: if the file is not such a record. The message continues a sentence that begins with its name.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

@@ -49,14 +49,14 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: O
     somebody has solved only with `force`, after copying it to exercises/kept/.
 
     Args:
-        root: Folder that holds `sources/`.
-        days: Numbers of days or names of sources; none means all.
-        force: Whether to execute unchanged notebooks too, and to overwrite solved exercises.
-        progress: Called before each cell with the name of the source, the number of the cell, and the number of cells.
+        root: folder that holds `sources/`.
+        days: numbers of days or names of sources; none means all.
+        force: whether to execute unchanged notebooks too, and to overwrite solved exercises.
+        progress: called before each cell with the name of the source, the number of the cell, and the number of cells.
 
     Raises:
-        SourceError: A source is wrong.
-        CourseError: A day is unknown, or somebody has solved an exercise and `force` is off.
+        SourceError: a source is wrong.
+        CourseError: a day is unknown, or somebody has solved an exercise and `force` is off.
     """
     root = Path(root).resolve()
     days = list(days)
@@ -91,11 +91,11 @@ def check(root: Path, used: bool = False) -> list[str]:
     """Return each disagreement between sources, notebooks, solutions and exercises in one line, without executing.
 
     Args:
-        root: Folder that holds `sources/`.
-        used: Whether to accept notebooks that a learner has run, saved or solved.
+        root: folder that holds `sources/`.
+        used: whether to accept notebooks that a learner has run, saved or solved.
 
     Raises:
-        SourceError: A source itself is wrong.
+        SourceError: a source itself is wrong.
     """
     root = Path(root).resolve()
     problems: list[str] = []

@@ -281,7 +281,7 @@ def may_define(source: str, names: Collection[str], by_hand: bool = False) -> bo
     """Return whether a cell seems to define all of these names, without parsing it, since many files are searched.
 
     Args:
-        by_hand: Whether the names are those of numbers; else they are those of functions and classes.
+        by_hand: whether the names are those of numbers; else they are those of functions and classes.
     """
     return (_names_assigned(source) if by_hand else _names_of_functions(source)).issuperset(names)
 

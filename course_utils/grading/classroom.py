@@ -31,9 +31,9 @@ class ClassResult:
     """The results of a class, without the students' code.
 
     Attributes:
-        graded: Results in the order of the submissions.
-        reused: Number of results that come from an earlier run or from an identical submission.
-        confinement: How student code was confined, if this process knows; not part of any grade.
+        graded: results in the order of the submissions.
+        reused: number of results that come from an earlier run or from an identical submission.
+        confinement: how student code was confined, if this process knows; not part of any grade.
     """
 
     graded: list[Graded]
@@ -52,16 +52,16 @@ def grade_class(
     """Grade many submissions. Whatever one of them contains or does affects only its own result.
 
     Args:
-        submissions: Submissions as `collect` finds them.
-        settings: How to grade. Each result and each student's feedback page is written into its folder `out` as soon
+        submissions: submissions as `collect` finds them.
+        settings: how to grade. Each result and each student's feedback page is written into its folder `out` as soon
             as it is ready, so that an interrupted run can go on and an unchanged submission is not graded twice.
-        callbacks: Callbacks that report the progress.
+        callbacks: callbacks that report the progress.
 
     Returns:
-        The results in the order of the submissions.
+        the results in the order of the submissions.
 
     Raises:
-        CourseError: If the cluster cannot be used.
+        CourseError: if the cluster cannot be used.
     """
     settings = settings or Settings()
     callbacks = callbacks or Callbacks()
@@ -110,7 +110,7 @@ class ClassRun:
         A submission that has a kept result or cannot be read is finished here and not yielded.
 
         Args:
-            copies: Receives the submissions that equal one yielded before; queue them once that one is finished.
+            copies: receives the submissions that equal one yielded before; queue them once that one is finished.
         """
         for each in submissions:
             stored = self.stored.get(each.key) if each.key else None  # only a copy has its key already

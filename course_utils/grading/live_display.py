@@ -23,10 +23,10 @@ def grade_and_show(submissions: Sequence[Submission], settings: Settings, tables
     """Grade submissions with `grade_class`, and show each result.
 
     Args:
-        tables: Print a table for each submission, in their order, in place of a line for each and a summary.
+        tables: print a table for each submission, in their order, in place of a line for each and a summary.
 
     Raises:
-        KeyboardInterrupt: If the user stops the grading; by then a line has said how far it came.
+        KeyboardInterrupt: if the user stops the grading; by then a line has said how far it came.
     """
     order = [(each.student, each.name) for each in submissions] if tables else ()
     with ClassDisplay(len(submissions), order) as display:
@@ -45,7 +45,7 @@ class ClassDisplay:
     """Shows results as tables in a given order, or as a line for each; the bar appears only in a terminal.
 
     Args:
-        total: Number of submissions.
+        total: number of submissions.
         order: (student, notebook) of each table; without it, a line is printed as soon as a submission is finished.
     """
 

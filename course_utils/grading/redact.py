@@ -70,8 +70,8 @@ def without_text(evidence: Evidence, sources: Iterable[str], forbidden: Iterable
     its name. The evidence can still tell numbers, shapes and one name that occurs in the sources.
 
     Args:
-        sources: The student's answer cells.
-        forbidden: Parts of names that the exercise forbids to call.
+        sources: the student's answer cells.
+        forbidden: parts of names that the exercise forbids to call.
     """
     cells = [_EMPTY_LINES.sub("", each).splitlines() for each in sources]  # so that lines count as IPython counts them
     lines = {(i, line.strip()[:100]) for cell in cells for i, line in enumerate(cell, 1)}

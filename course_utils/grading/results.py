@@ -19,17 +19,17 @@ class Settings:
     """How to grade.
 
     Attributes:
-        answer_key: The exercises and right answers: the course's own, or a grader's bundle.
-        limits: Limits of each kernel.
-        seconds: Seconds of work for a whole notebook.
-        start: How kernels start, and how far they are confined.
-        log: A file that records what each kernel was asked, what came back and how it ended; none by default.
-        out: The folder for reports, where results are kept as they come. Without one they are shown and not kept.
-        jobs: How many processes grade.
-        dask: The address of a Dask scheduler whose workers grade instead.
-        again: Whether to ignore the results that an earlier run kept in `out`.
-        hurry: Whether to put off a notebook in which PATIENT exercises ran out of time.
-        work: Seconds of a worker's processor time for one submission, beside its kernels; most take one.
+        answer_key: the exercises and right answers: the course's own, or a grader's bundle.
+        limits: limits of each kernel.
+        seconds: seconds of work for a whole notebook.
+        start: how kernels start, and how far they are confined.
+        log: a file that records what each kernel was asked, what came back and how it ended; none by default.
+        out: the folder for reports, where results are kept as they come. Without one they are shown and not kept.
+        jobs: how many processes grade.
+        dask: the address of a Dask scheduler whose workers grade instead.
+        again: whether to ignore the results that an earlier run kept in `out`.
+        hurry: whether to put off a notebook in which PATIENT exercises ran out of time.
+        work: seconds of a worker's processor time for one submission, beside its kernels; most take one.
     """
 
     answer_key: AnswerKey = COURSE
@@ -83,15 +83,15 @@ class Graded:
 
     Attributes:
         status: "passed" if every exercise passed, else "failed"; "unreadable" if there was nothing to grade.
-        seconds: Time that the grading took.
-        message: Why it is unreadable.
-        answers: The student's code by grade_id, for the feedback page.
+        seconds: time that the grading took.
+        message: why it is unreadable.
+        answers: the student's code by grade_id, for the feedback page.
         lms_id: Moodle's or Canvas's number, for the gradebook.
-        back: Where feedback goes back to, as in `intake.collect.Submission`; not in grades.json.
-        late: Whether the submission was late, see `intake.late`.
-        how_late: What the gradebook says about it; not in grades.json.
-        shared: As in `intake.collect.Submission`; not in grades.json.
-        alike: What two submissions share whose longer answers are all equal; "" where it would say nothing, and not in
+        back: where feedback goes back to, as in `intake.collect.Submission`; not in grades.json.
+        late: whether the submission was late, see `intake.late`.
+        how_late: what the gradebook says about it; not in grades.json.
+        shared: as in `intake.collect.Submission`; not in grades.json.
+        alike: what two submissions share whose longer answers are all equal; "" where it would say nothing, and not in
             grades.json.
     """
 

@@ -36,17 +36,17 @@ def run(
     """Grade notebooks, print the results, and write reports into `settings.out`; messages go to standard error.
 
     Args:
-        paths: Notebooks, folders or zips of them.
-        settings: How to grade.
-        day: Day that the notebooks belong to; by default taken from their names or cells.
-        gradebook: Gradebook exported by Canvas or Moodle, to fill in.
-        fail_under: Smallest percentage of all points with which grading succeeds.
+        paths: notebooks, folders or zips of them.
+        settings: how to grade.
+        day: day that the notebooks belong to; by default taken from their names or cells.
+        gradebook: gradebook exported by Canvas or Moodle, to fill in.
+        fail_under: smallest percentage of all points with which grading succeeds.
 
     Raises:
-        CourseError: An argument or a setting is wrong, or there are no notebooks.
-        KeyboardInterrupt: The user stopped grading.
-        Unreadable: A notebook given by its own path cannot be read; of several, the last one is named.
-        TooFewPoints: The result is below `fail_under`.
+        CourseError: an argument or a setting is wrong, or there are no notebooks.
+        KeyboardInterrupt: the user stopped grading.
+        Unreadable: a notebook given by its own path cannot be read; of several, the last one is named.
+        TooFewPoints: the result is below `fail_under`.
     """
     settings = _verify(paths, settings, day, gradebook)
     submissions = _find(paths, day)

@@ -39,10 +39,10 @@ class Callbacks:
     """Callbacks that report the progress of grading. On a cluster only `on_graded` is called.
 
     Attributes:
-        on_begin: Called when a submission is begun.
-        on_result: Called with the result of each of its exercises.
-        on_put_off: Called when it is put off until the others are graded.
-        on_graded: Called with its grade.
+        on_begin: called when a submission is begun.
+        on_result: called with the result of each of its exercises.
+        on_put_off: called when it is put off until the others are graded.
+        on_graded: called with its grade.
     """
 
     on_begin: Callable[[Submission], None] = lambda submission: None
@@ -57,7 +57,7 @@ def grade_safely(
     """Grade one submission; any error but PutOff becomes its result.
 
     Raises:
-        PutOff: As `grade_submission` does.
+        PutOff: as `grade_submission` does.
     """
     try:
         return grade_submission(submission, settings, on_result)
@@ -105,7 +105,7 @@ class SharedKernelServer:
         """Return the settings for grading, with the folder of a running server.
 
         Raises:
-            NotConfined: If no server can be started with the confinement that the settings ask for.
+            NotConfined: if no server can be started with the confinement that the settings ask for.
         """
         start = self.plain.start
         if not start.warm:
@@ -142,13 +142,13 @@ def grade_here(
     submission is tried twice more, alone. If it still ends its worker, it counts as unreadable.
 
     Args:
-        queue: Submissions that were read.
-        kernel_server: Server of the workers' kernels.
-        processes: Number of workers.
-        callbacks: Callbacks that report the progress.
+        queue: submissions that were read.
+        kernel_server: server of the workers' kernels.
+        processes: number of workers.
+        callbacks: callbacks that report the progress.
 
     Yields:
-        Each submission with its result, as they finish.
+        each submission with its result, as they finish.
     """
     first = next(queue, None)
     if first is None:
@@ -262,7 +262,7 @@ class Worker:
         """Receive the next message from the process, and start another process if it died.
 
         Returns:
-            The result of an exercise; in the end that of the submission, or PutOff. If the process died: None, or an
+            the result of an exercise; in the end that of the submission, or PutOff. If the process died: None, or an
             unreadable result if it used up its processor time.
         """
         try:

@@ -31,12 +31,12 @@ class GradePlugin:
     """Collects the graded notebook and keeps the results, by grade_id.
 
     Args:
-        submission: With its day and its answers.
-        settled: Verdicts that need no kernel, by grade_id.
-        on_result: Called with each result as it comes.
+        submission: with its day and its answers.
+        settled: verdicts that need no kernel, by grade_id.
+        on_result: called with each result as it comes.
 
     Raises:
-        CourseError: If the submission's day is not known.
+        CourseError: if the submission's day is not known.
     """
 
     def __init__(

@@ -70,7 +70,7 @@ def feedback_zips(graded: Sequence[Graded], folder: Path) -> dict[str, bytes]:
     """Return, by file name, a zip for each download of Moodle or Canvas: `feedback_` and the download's own name.
 
     Args:
-        graded: Submissions whose feedback pages were written into `folder`.
+        graded: submissions whose feedback pages were written into `folder`.
     """
     pages: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for each in graded:

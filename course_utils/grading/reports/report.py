@@ -59,17 +59,17 @@ def write_reports(
     """Write grades.json, grades.csv, junit.xml, summary.md and the files for Canvas and Moodle into a folder.
 
     Args:
-        graded: Submissions; the feedback pages of those that came from Canvas or Moodle are in the folder already.
-        notes: Lines for the summary of a class, such as how student code was confined.
-        filled: The teacher's gradebook, if one was filled in.
-        alone: All notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
-        linked: As for `own_summary`.
+        graded: submissions; the feedback pages of those that came from Canvas or Moodle are in the folder already.
+        notes: lines for the summary of a class, such as how student code was confined.
+        filled: the teacher's gradebook, if one was filled in.
+        alone: all notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
+        linked: as for `own_summary`.
 
     Returns:
-        The files for the class's platform and the pages of feedback in the folder that are of an earlier run.
+        the files for the class's platform and the pages of feedback in the folder that are of an earlier run.
 
     Raises:
-        CourseError: If a file cannot be written in the folder.
+        CourseError: if a file cannot be written in the folder.
     """
     open_folder(folder)
     reports: dict[str, str | bytes] = {
@@ -98,7 +98,7 @@ def write_gradebook(
     """Fill in a teacher's exported gradebook and write it as gradebook.csv.
 
     Raises:
-        CourseError: As `fill_gradebook` and `open_folder` do.
+        CourseError: as `fill_gradebook` and `open_folder` do.
     """
     filled = fill_gradebook(exported, graded, answer_key)
     open_folder(folder)
@@ -110,7 +110,7 @@ def open_folder(folder: Path) -> None:
     """Make a folder for reports unless it exists.
 
     Raises:
-        CourseError: If nothing can be written there.
+        CourseError: if nothing can be written there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -206,7 +206,7 @@ def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, linked
     """Return a summary of a learner's own notebooks, with a section for each day that names its feedback page.
 
     Args:
-        linked: Link to the feedback page; if false, only name its file, for a page on GitHub where links lead nowhere.
+        linked: link to the feedback page; if false, only name its file, for a page on GitHub where links lead nowhere.
     """
     reached = sum(each.score for each in graded)
     full = sum(each.max_score for each in graded)
@@ -234,7 +234,7 @@ def class_summary(
     The tables of students stop before the summary grows beyond what GitHub shows, and say so.
 
     Args:
-        absent: The day and the name of each student who handed in nothing for it, if a gradebook tells; by default
+        absent: the day and the name of each student who handed in nothing for it, if a gradebook tells; by default
             those who handed in another day.
     """
     students = len({submission.student for submission in graded})
