@@ -240,8 +240,8 @@ def _keep_ignored_outputs(notebook: nbformat.NotebookNode, target: Path) -> bool
     are those of the previous build.
     """
     before, _ = read_notebook(target)
-    known = {cell.id: cell.outputs for cell in _ignored(before)} if before else {}
-    ignored = list(_ignored(notebook))
+    known = {cell.id: cell.outputs for cell in _ignored_cells(before)} if before else {}
+    ignored = list(_ignored_cells(notebook))
     if not all(cell.id in known for cell in ignored):
         return False
     for cell in ignored:
@@ -262,7 +262,7 @@ def _keep_outputs_alike(notebook: nbformat.NotebookNode, target: Path, day: int 
             cell.outputs = old.outputs
 
 
-def _ignored(notebook: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
+def _ignored_cells(notebook: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     for cell in notebook.cells:
         if cell.cell_type == "code" and IGNORED in cell.metadata.get("tags", []):
             yield cell

@@ -72,7 +72,7 @@ def place_editors(day: int, notebook: NotebookNode, python: str) -> None:
         if is_answer(cell):
             if grade_id not in places:
                 cells.append(cell)
-            cells.append(_shown(cell, places[grade_id].as_html(python) if grade_id in places else NEEDS_TORCH))
+            cells.append(_show_html(cell, places[grade_id].as_html(python) if grade_id in places else NEEDS_TORCH))
         elif not (is_check(cell) and grade_id.removeprefix("check_") in places):
             cells.append(cell)
     notebook.cells = cells
@@ -124,7 +124,7 @@ def _exercises(day: Day, root: Path) -> tuple[str, NotebookNode | None]:
     return (path.stem, read_notebook(path)[0]) if path else ("", None)
 
 
-def _shown(cell: NotebookNode, text: str) -> NotebookNode:
+def _show_html(cell: NotebookNode, text: str) -> NotebookNode:
     """Return a cell that shows this HTML in place of its source, which has to be there for its output to be."""
     output = nbformat.v4.new_output("display_data", data={"text/html": text})
     return nbformat.v4.new_code_cell(cell.source, metadata={"tags": ["remove-input"]}, outputs=[output])
