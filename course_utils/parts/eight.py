@@ -9,25 +9,12 @@ from typing import Any
 from course_utils.models.decoder import Decoder
 from course_utils.models.real import Real
 from course_utils.parts.notebook import Parts
+from course_utils.serving.eight import BLOCK, MOST_STEPS, N_BLOCKS, N_SLOTS, PROMPTS, LibraryBatches
 from course_utils.serving.engine import Engine
-from course_utils.serving.scheduler import RequestState, Scheduler
+from course_utils.serving.scheduler import RequestState
 from course_utils.serving.traffic import Request
 
 EXERCISE = "batch_scheduler"
-PROMPTS = {  # what is asked, and how many tokens are to come
-    "The capital of France is": 8,
-    "Why is the sky blue?": 3,
-    "Write a haiku about rain.": 5,
-    "Count from one to five:": 4,
-    "The opposite of hot is": 7,
-    "Name three fruits.": 3,
-    "A parcel arrived this morning, and": 6,
-    "Water boils at": 4,
-}
-N_SLOTS = 4
-BLOCK = 8
-N_BLOCKS = 16
-MOST_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -59,36 +46,6 @@ class Eight:
         return "\n".join([*lines, *(f"  {prompt} …{text!r}" for prompt, text in list(self.texts.items())[:3])])
 
     __repr__ = __str__
-
-
-class LibraryBatches:
-    """The course's `serving.Scheduler`, called as the exercise calls one: whole prompts, and a number of slots."""
-
-    def __init__(self, n_slots: int, n_blocks: int, block_size: int) -> None:
-        self._scheduler = Scheduler(n_blocks, block_size, n_blocks * block_size, n_slots)
-
-    def add(self, name: str, prompt: int, new: int) -> None:
-        self._scheduler.add(Request(name, self._scheduler.step, prompt, new))
-
-    def step(self) -> dict[str, int]:
-        planned = self._scheduler.plan()
-        self._scheduler.advance(planned)
-        return dict(planned)
-
-
-def count_steps(make: Callable[..., Any] = LibraryBatches) -> int:
-    """Return the steps that a scheduler takes for the eight prompts, as if each had six tokens; no model is needed."""
-    scheduler = make(N_SLOTS, N_BLOCKS, BLOCK)
-    left = dict(PROMPTS)
-    for prompt, new in PROMPTS.items():
-        scheduler.add(prompt, 6, new)
-    steps = 0
-    while left and steps < MOST_STEPS:
-        for name in scheduler.step():
-            left[name] -= 1
-        left = {name: new for name, new in left.items() if new}
-        steps += 1
-    return steps
 
 
 def eight_prompts(real: Real, parts: Mapping[str, Callable]) -> Eight:

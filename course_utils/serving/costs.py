@@ -172,5 +172,6 @@ DECODES = fit(*zip(*(row[1:] for row in PUBLISHED if "decode" in row.what), stri
 """The StepCost of the decode steps of `PUBLISHED` alone, which wait for memory."""
 A100 = SlowerOfTwo(DECODES.cost, PUBLISHED[len(_PROMPTS) - 1].seconds / PUBLISHED[len(_PROMPTS) - 1].tokens)
 """What a step of Llama 2 7B takes on an A100: memory as in `DECODES`, arithmetic as in the longest published prompt."""
-AT_BEST = at_best(model("LLaMA 7B"), MACHINES["NVIDIA A100 80GB SXM"])
-"""The same GPU by its data sheet, and a model of the same sizes: Llama 2 7B changed the context only."""
+MODEL = model("LLaMA 7B")  # Llama 2 7B has the same sizes, and changed the context only
+AT_BEST = at_best(MODEL, MACHINES["NVIDIA A100 80GB SXM"])
+"""The same GPU by its data sheet."""
