@@ -159,7 +159,7 @@ def limits(cost: SlowerOfTwo, published: Sequence[Published], contexts: Sequence
             color="none", edgecolors=palette.INK, label=f"measured, {name}", zorder=3)  # fmt: skip
     hidden = cost.hidden()
     ax.axvline(hidden, color=palette.INK, linewidth=0.8, linestyle=":")
-    ax.set(xscale="log", yscale="log", xlim=(1, 2048), ylim=(4, 400))
+    ax.set(xscale="log", yscale="log", xlim=(0.85, 2500), ylim=(4, 400))
     ticks = [1, 4, 16, 64, 256, 1024]
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.set_yticks([5, 10, 30, 100, 300], ["5", "10", "30", "100", "300"])
@@ -191,7 +191,7 @@ def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Seq
     left.set_ylabel("a gap, ms")
     left.legend()
     bars = right.bar(names, [100 * share for share in kept], color=palette.VALUE)
-    right.bar_label(bars, fmt="%.0f")
+    right.bar_label(bars, fmt="%.1f")
     right.set_ylim(0, 112)
     right.set_yticks([0, 50, 100])
     right.set_ylabel("% that kept the promise")
@@ -207,7 +207,7 @@ def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Seq
         fig,
         f"Gaps in milliseconds by budget. {points}. Kept the promise: "
         + ", ".join(f"{share:.1%} at {budget}" for share, budget in zip(kept, names, strict=True)) + ".",
-        f"Most requests keep the promise with a budget of {names[best]}, {kept[best]:.0%}: below it they wait for their "
+        f"Most requests keep the promise with a budget of {names[best]}, {kept[best]:.1%}: below it they wait for their "
         "first token, above it for the next one.",
     )
 
@@ -217,8 +217,8 @@ def _as_many(places: Sequence[float], values: Sequence[object]) -> None:
         raise ValueError(f"{len(places)} places and {len(values)} values: give one of each, at least one")
 
 
-def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
-    """Probabilities of a few tokens side by side: a group for each token, a bar for each name, at most three."""
+def laws(lines: Mapping[str, Sequence[float]], words: Sequence[str]) -> Figure:
+    """Probabilities of a few words side by side: a group for each word, a bar for each name, at most three."""
     if not 1 <= len(lines) <= len(_STYLES):
         raise ValueError(f"{len(lines)} laws: give 1 to {len(_STYLES)}")
     fig = new_figure(560, 300)
@@ -227,8 +227,7 @@ def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
     for i, ((name, law), colour) in enumerate(zip(lines.items(), _BARS, strict=False)):
         places = [token + (i - (len(lines) - 1) / 2) * width for token in range(len(law))]
         ax.bar(places, law, width=width * 0.92, color=colour, edgecolor=palette.INK, linewidth=0.6, label=name)
-    ax.set_xticks(range(max(map(len, lines.values()))))
-    ax.set_xlabel("token")
+    ax.set_xticks(range(len(words)), words)
     ax.set_ylabel("probability")
     ax.legend()
     fig.tight_layout()
@@ -236,7 +235,7 @@ def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
     (target, p), *others = lines.items()
     off = [f"{max(abs(a - b) for a, b in zip(law, p, strict=True)):.3f} ({name})" for name, law in others]
     caption = f"Counting tells the rules apart: a bar is off that of {target} by up to {listed(off)}." if off else ""
-    return described(fig, f"How probable each token is. {points}.", caption)
+    return described(fig, f"How probable each word is. {points}.", caption)
 
 
 def gains(batches: Sequence[int], lines: Mapping[str, Sequence[float]]) -> Figure:

@@ -78,7 +78,7 @@ def ten_at_once() -> Guess:
     )  # fmt: skip
 
 
-def the_shortest_p95_of_the_gap() -> Guess:
+def the_longest_p95_of_the_gap() -> Guess:
     documents = poisson(200, 2.0, seed=0, prompts=DOCUMENTS)
     budgets = {"budget 64": 64, "budget 512": 512, "no budget": None}
 
@@ -87,21 +87,20 @@ def the_shortest_p95_of_the_gap() -> Guess:
         return percentile((gap for each in served for gap in gaps(each.times)), 95)
 
     return Guess.choice(
-        7, "the shortest p95 of the gap",
+        7, "the longest p95 of the gap",
         "19 of 20 gaps are shorter than the p95. Two documents come per second. Where is the p95 longest?",
         choices=list(budgets), truth=max(budgets, key=p95),
         why="Count the gaps that one long prompt makes longer: one for each request without a budget, several with 512.",
     )  # fmt: skip
 
 
-def drawing_from_p_after_a_refusal() -> Guess:
+def the_first_word_after_a_refusal() -> Guess:
     # those of the stepper
     p, q = np.array([0.4, 0.3, 0.15, 0.1, 0.05]), np.array([0.15, 0.25, 0.4, 0.1, 0.1])
     popular = speculative.resulting_law(p, q, from_p=True)
     return Guess.number(
-        7, "drawing from p after a refusal",
-        "With p and q of the stepper, p gives token 0 a chance of 0.4. How often does token 0 come out of the popular "
-        "version?",
+        7, "the first word after a refusal",
+        "With p and q of the stepper, p gives cat a chance of 0.4. How often does cat come out of the popular version?",
         truth=float(popular[0]), low=0, high=1,
         why="Kept drafts give it 0.15, its share in q. A draw from p after a refusal adds too little to that.",
     )  # fmt: skip
