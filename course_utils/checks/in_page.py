@@ -31,7 +31,7 @@ MOST_SHOWN = 500  # characters of what an answer prints while it is checked
 CELL = "<ipython-input-{}>"  # the file name of a cell, by which the checks tell its lines from the course's own
 NO_TORCH = "PyTorch is not on this page. This exercise does not need it: use lists or NumPy, or open it in JupyterLab."
 NO_INPUT = "input() does not work here: the check calls your function with the numbers that it needs."
-OLD_NUMPY = "The page has NumPy {page}, and the course in JupyterLab a newer one. Use an older function here."
+OLD_NUMPY = "This page has NumPy {page}, which is older than the course's in JupyterLab. Use an older function here."
 
 
 class CellFailed(Exception):
@@ -55,7 +55,7 @@ def check(
         _run_cell(grade_id, answer, namespace)
         missing = [name for name in find_ladder(day, grade_id).names if name not in namespace]
         if missing:
-            raise CellFailed(f"The cell defines no {missing[0]}.")
+            raise CellFailed(f"The cell does not define {missing[0]}.")
     except CellFailed as failed:
         report(_as_record(CheckMessage(day, grade_id, Verdict("error", 0.0, str(failed)))))
         return
