@@ -52,10 +52,10 @@ def softmax_row(rng: np.random.Generator) -> list[Rung]:
         Rung("one entry far below the others", ([3.0, -5000.0, 2.0],),
             "e^−5000 is 0, and the others share all the weight. Subtract the "
             "largest entry, here 3, and nothing larger."),
-        Rung("the largest entry first", ([5000.0, 4000.0, -5000.0],), "Subtract the largest entry, not a different one."),
-        Rung("the largest entry last", ([-5000.0, 4000.0, 5000.0],), "Subtract the largest entry, not a different one."),
+        Rung("the largest entry first", ([5000.0, 4000.0, -5000.0],), "Subtract the largest entry, not any other."),
+        Rung("the largest entry last", ([-5000.0, 4000.0, 5000.0],), "Subtract the largest entry, not any other."),
         Rung("the largest entry in the middle", ([2.0, 801.0, -100.0, 800.0, 3.0],),
-            "Subtract the largest entry, not a different one."),
+            "Subtract the largest entry, not any other."),
         Rung("the same row shifted by 50", ((row + 50).tolist(),),
             "Adding the same number to all entries does not change the weights."),
         Rung("a 0 among the entries", ([0.0, 1.0, -2.0],), "A score of 0 is a score like any other: e^0 is 1."),
