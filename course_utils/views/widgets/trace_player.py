@@ -47,7 +47,7 @@ class TracePlayer(CourseWidget):
     _trace = traitlets.Dict().tag(sync=True)
 
     def __init__(self, trace: Mapping[str, Any]):
-        super().__init__(_trace=_checked(trace))
+        super().__init__(_trace=_verify_trace(trace))
 
     @property
     def last(self) -> int:
@@ -158,7 +158,7 @@ def _count_of(number, name):
 # --- the input ------------------------------------------------------------------------------------------------------
 
 
-def _checked(trace: Any) -> dict[str, Any]:
+def _verify_trace(trace: Any) -> dict[str, Any]:
     if not isinstance(trace, Mapping):
         raise ValueError(f"trace is {type(trace).__name__}: give the dict that checks.examples.adversary.as_data makes")
     for key in ("name", "made", "promise", "said"):
@@ -182,13 +182,13 @@ def _checked(trace: Any) -> dict[str, Any]:
         if missing:
             raise ValueError(f'trace["pictures"][{place}] lacks "{missing[0]}"')
     names = ("name", "made", "promise", "said", "calls", "pictures")
-    return {key: _plain(trace[key]) for key in names}
+    return {key: _to_lists(trace[key]) for key in names}
 
 
-def _plain(value: Any) -> Any:
+def _to_lists(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+        return {str(key): _to_lists(inner) for key, inner in value.items()}
+    return [_to_lists(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 # --- the picture ----------------------------------------------------------------------------------------------------

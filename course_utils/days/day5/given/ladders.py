@@ -70,7 +70,7 @@ def cached_step(rng: np.random.Generator) -> list[Rung]:
             "All sequences and heads at once: output (B, h, 1, d_v), keys (B, h, T + 1, d_k).",
             one_step),
         Rung("all sizes equal", after(2, 2, 2, (2, 2)),
-            "With B = h = T = d a wrong axis raises nothing. Tokens are the axis before the last.",
+            "With B = h = T = d, a wrong axis raises no error. Tokens are the axis before the last.",
             one_step),
         Rung("large scores", large, "exp(1000) is infinity: torch.softmax is safe for large scores.", one_step),
         Rung("keys that differ in the seventh digit", near,
@@ -306,7 +306,7 @@ def generate_cached(rng: np.random.Generator) -> list[Rung]:
             "vocabulary. The result is (B, T + steps).",
             generated),
         Rung("as many rows as tokens", (seed(), text(4, 4), 4),
-            "With B = T a wrong axis raises nothing. logits is (B, t, vocabulary), and what counts is the "
+            "With B = T, a wrong axis raises no error. logits is (B, t, vocabulary), and what counts is the "
             "last token of each row: logits[:, -1].",
             generated),
         Rung("60 new tokens", (seed(), text(1, 3), 60), "As many new tokens come as are asked for. " + AGAIN,
@@ -552,8 +552,8 @@ def absorbed_step(rng: np.random.Generator) -> list[Rung]:
         Rung("d_latent = 16, d_head = 2", sizes(2, 4, 16, 2, 3),
             "The scale is √d_head, that of the keys that nobody makes: the scores are the same numbers.", over_latents),
         Rung("all sizes equal", sizes(3, 3, 3, 3, 3),
-            "With h = T = d_latent = d_head a wrong axis raises nothing. q W_UKᵀ is a sum over d_head, the last axis "
-            "of both.", over_latents),
+            "With h = T = d_latent = d_head, a wrong axis raises no error. q W_UKᵀ is a sum over d_head, the last "
+            "axis of both.", over_latents),
         Rung("one head", sizes(1, 6, 3, 5, 2), "Also one head has an axis of its own: the output is (1, d_v).",
             over_latents),
         Rung("large scores", large, "exp(1000) is infinity: torch.softmax is safe for large scores.", over_latents),
@@ -639,7 +639,7 @@ def quantise(rng: np.random.Generator) -> list[Rung]:
         there("2 heads, 5 tokens", vectors(2, 5, 4), "Scales are (h, T): one for each token and head."),
         there("3 texts, 2 heads, 4 tokens", vectors(3, 2, 4, 6), "Any number of leading axes: count from the end."),
         there("all sizes equal", vectors(3, 3, 3),
-            "With equal sizes a wrong axis raises nothing. The largest |x| is that along the last axis."),
+            "With equal sizes, a wrong axis raises no error. The largest |x| is that along the last axis."),
         there("one vector, no leading axis", vectors(7), "Without leading axes there is a single scale."),
         there("one outlier", outlier,
             "A large number spoils the vector that it is in, and no other: each vector has its own scale."),
@@ -655,7 +655,7 @@ def quantise(rng: np.random.Generator) -> list[Rung]:
         back("back: 3 tokens", stored(3, 5), "Each whole number times the scale of its vector."),
         back("back: 2 heads, 4 tokens", stored(2, 4, 6), "scales[..., None] has an axis for the numbers of a vector."),
         back("back: all sizes equal", stored(3, 3, 3),
-            "With equal sizes a scale that lies along the wrong axis raises nothing. scales[..., None] belongs to "
+            "With equal sizes, a scale that lies along the wrong axis raises no error. scales[..., None] belongs to "
             "the vectors."),
         back("back: float32", stored(2, 3, 4), "The numbers are right, but not in float32.", back_in_float32),
         back("back: both stay as they were", stored(2, 3), "The function writes into its arguments.", changes),
@@ -1254,7 +1254,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             "How a text is cut into calls must change nothing, for every sequence and head.",
             in_chunks),
         Rung("as many tokens as heads and sequences", (*tokens(6, 2, 3, 3), [3, 1, 2]),
-            "The axis of the tokens is the last but one: with equal sizes a wrong one raises nothing.",
+            "The axis of the tokens is the last but one: with equal sizes a wrong one raises no error.",
             in_chunks),
         Rung("20 tokens one at a time", (*tokens(20, 8, 1, 2), [1] * 20),
             "Far into the text too, each output is the row of one call.",
