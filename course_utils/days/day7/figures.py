@@ -217,7 +217,7 @@ def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Seq
     )
 
 
-def _as_many(places: Sequence[float], values: Sequence[object]) -> None:
+def _as_many(places: Sequence[object], values: Sequence[object]) -> None:
     if not places or len(places) != len(values):
         raise ValueError(f"{len(places)} places and {len(values)} values: give one of each, at least one")
 
