@@ -1,4 +1,4 @@
-"""Eight prompts to the real model: planned by the learner's scheduler, or by the course's, and what is amiss is said."""
+"""Eight prompts to the real model, planned by the learner's scheduler or the course's; what is amiss is said."""
 
 import pytest
 

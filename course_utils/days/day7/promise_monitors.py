@@ -507,7 +507,8 @@ class BatchWatch(Watch):
         if self.is_over:
             return  # nothing is promised any more
         if method == "add":
-            self._add(*args, error)
+            name, prompt, new = args
+            self._add(name, prompt, new, error)
             return
         after = sum(self._blocks(computed + 1) for _, _, computed, _ in self.running.values())
         if after > self.n_blocks:
@@ -571,7 +572,9 @@ class BatchWatch(Watch):
         if later[0] != name:
             breaks(IN_ORDER, f"{later[0]} is planned, and {name}, which came earlier, is not")
         if slots <= 0:
-            breaks("no more than there are slots", f"{name} comes in, and {_count(self.n_slots, 'slot')} in all are taken")
+            breaks(
+                "no more than there are slots", f"{name} comes in, and {_count(self.n_slots, 'slot')} in all are taken"
+            )
         needed = _count(self._blocks(prompt), "block")
         breaks("no more blocks than there are", f"{name} comes in with {needed}, and {_blocks(free)} free")
 
