@@ -68,7 +68,7 @@ def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
                 beside.unlink()
 
 
-def zipped(files: Mapping[str, bytes], compress: bool = True) -> bytes:
+def make_zip(files: Mapping[str, bytes], compress: bool = True) -> bytes:
     """Return a zip of files, given by the names that they have in it; the same files give the same bytes."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:

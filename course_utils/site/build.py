@@ -30,7 +30,7 @@ from course_utils.course import (
     version,
 )
 from course_utils.errors import CourseError
-from course_utils.files import Marker, write_all, zipped
+from course_utils.files import Marker, make_zip, write_all
 from course_utils.site import exercise_pages, flash_cards
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, glossary_page, hinted, lessons_of, linked
 from course_utils.site.page_wording import page_texts
@@ -125,7 +125,7 @@ def zip_site(site: Site) -> Path:
     """
     files = (path for path in site.out.rglob("*") if path.is_file() and path.name != MARKER.name)
     path = site.out.with_name(f"{site.out.name}.zip")
-    write_all({path: zipped({file.relative_to(site.out.parent).as_posix(): file.read_bytes() for file in files})})
+    write_all({path: make_zip({file.relative_to(site.out.parent).as_posix(): file.read_bytes() for file in files})})
     return path
 
 
@@ -305,6 +305,8 @@ def _settings() -> dict[str, Any]:
                 "binderhub_url": "https://mybinder.org" if there else "",
             },
             "show_toc_level": 1,
+            "enable_search_shortcuts": False,  # it would take "/" from those who write an answer
+            "navigation_with_keys": False,  # and the arrow keys
             "navbar_persistent": [],
             "extra_footer": f"Version {version()}",
         },

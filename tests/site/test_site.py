@@ -90,7 +90,7 @@ def test_no_page_tells_an_address_that_is_not_set(pages):
 
 def test_a_page_tells_how_to_clone_what_is_published_and_to_start_it_elsewhere(monkeypatch):
     text = (ROOT / "sources" / "site" / "start.md").read_text(encoding="utf-8")
-    for there, expected in ((True, f"git clone {repository()}\n"), (False, "that you were given. In its folder,\n")):
+    for there, expected in ((True, f"git clone {repository()}\n"), (False, "which you clone. In its folder,\n")):
         monkeypatch.setattr(start_pages, "is_published", lambda there=there: there)
         filled = start_pages.filled(text, [])
         assert expected in filled and ("The rocket" in filled) == there and "<!--" not in filled
@@ -221,7 +221,7 @@ def test_a_widget_without_plain_words_is_named():
 
 def test_a_page_says_what_holds_without_a_kernel(pages):
     lessons = {name: " ".join(page.text.split()) for name, page in pages.items() if name.startswith(LESSONS)}
-    untrue = r"Shift\+|[Rr]un the cell|running kernel|Run the cells|draws one of ten thousand|without a kernel"
+    untrue = r"Shift\+|[Rr]un the cell|running kernel|Run the cells|picks one of ten thousand|without a kernel"
     assert {name: matches for name, text in lessons.items() if (matches := re.findall(untrue, text))} == {}
     practised = [text for text in lessons.values() if "takes the next of the ten that this page has" in text]
     assert len(practised) == len(THERE)

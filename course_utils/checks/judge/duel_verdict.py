@@ -49,14 +49,15 @@ def describe_limits(day: int) -> str:
     text = f"You can only call `f`{methods}, at most {MOST_CALLS:,} times per implementation."
     if arguments & ARRAYS:
         mask = ", including the entries of the mask" if "mask" in arguments else ""
-        pairs = f" and make at most {MOST_SCORES:,} query–key pairs" if {"q", "k"} <= arguments else ""
+        pairs = f"{mask and ','} and make at most {MOST_SCORES:,} query–key pairs" if {"q", "k"} <= arguments else ""
         text += f" The arguments of a call contain at most {MOST_NUMBERS:,} numbers in total{mask}{pairs}."
     if arguments - ARRAYS - {"causal"}:
         text += f" A size or another whole number that is not in an array is at most {LARGEST_WHOLE:,}."
     return (
         f"{text} The check here stops after {ANSWER_SECONDS:g} seconds of processor time for all implementations "
-        f"together. Grading tries more implementations: there your test may run for {DUEL_SECONDS:g} seconds, and all "
-        "implementations together for as long. Beyond a limit, the test fails with an error."
+        f"together. Grading tries more implementations. There, your test may run for {DUEL_SECONDS:g} seconds in "
+        f"total, and all the implementations together for another {DUEL_SECONDS:g}. If you exceed a limit, the test "
+        "fails with an error."
     )
 
 

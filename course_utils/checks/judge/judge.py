@@ -21,7 +21,7 @@ from course_utils.checks.judge.overflow import Overflow
 from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
 from course_utils.checks.judge.recognition import find_slips, find_slips_by_hand
 from course_utils.checks.judge.rungs import evidence_for, implementations, lazy_evidence_for, rungs_of
-from course_utils.checks.judge.stored_results import stored
+from course_utils.checks.judge.stored_results import load_stored_results
 from course_utils.checks.judge.verdict import JOINT, UNKNOWN_NAME, Tolerance, Verdict, holds, is_unwritten
 from course_utils.checks.judge.wording import (
     NOT_WRITTEN,
@@ -31,8 +31,9 @@ from course_utils.checks.judge.wording import (
     describe_hidden_failure,
     describe_mistake,
     describe_overflow,
+    hint_on,
 )
-from course_utils.checks.kernel.evidence import find_ladder
+from course_utils.checks.kernel.evidence import BAD_RESULT, find_ladder
 from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCall, Outcome, read_evidence
 from course_utils.checks.kernel.result_numbers import Numbers
@@ -128,7 +129,7 @@ class JudgedExercise:
         """Return the results stored in a student's edition. Raises LookupError for hidden inputs, which it lacks."""
         if hidden and not self.ladder.by_hand:
             raise LookupError("hidden inputs are tried when the notebook is graded")
-        return stored(self.day)[self.grade_id]
+        return load_stored_results(self.day)[self.grade_id]
 
     # The verdict
 
@@ -229,7 +230,7 @@ class JudgedExercise:
         # On hidden inputs the error's text may hold the input. In a duel the rungs are implementations, without hints.
         is_duel = self.ladder.duel
         error = failed.error.partition(":")[0] if comparison.hidden and not is_duel else failed.error
-        hint = "" if comparison.hidden or is_duel else rung.hint
+        hint = "" if comparison.hidden or is_duel else hint_on(error, rung)
         relation = None if is_duel else self._find_relation(comparison)
         message = describe_error(rung.name, error, hint).strip()
         unknown_name = not comparison.hidden and _is_unknown_name(failed, relation)
@@ -262,6 +263,8 @@ class JudgedExercise:
         hidden = comparison.hidden
         mistake, overflow = (None, None) if hidden else find_slips(comparison, self.mistakes())
         relation = None if mistake else self._find_relation(comparison, overflow)
+        if comparison.outcomes[comparison.first_wrong].error.startswith(BAD_RESULT):
+            overflow = None  # there are no numbers yet
 
         # What the learner reads of it.
         first = comparison.first_wrong

@@ -128,7 +128,7 @@ def stable_softmax(rng: np.random.Generator) -> list[Rung]:
             "axis is −1 unless told otherwise: each row sums to 1. Take maximum "
             "and sum along axis, with keepdims=True."),
         Rung("a square matrix", (draw(rng, 4, 4),),
-            "With a square matrix a lost axis raises nothing. Take maximum and sum with keepdims=True."),
+            "With a square matrix, a lost axis raises no error. Take maximum and sum with keepdims=True."),
         Rung("a matrix, down the columns", (draw(rng, 3, 4), 0),
             "axis=0: each column sums to 1. Use axis in the maximum and in the sum."),
         Rung("three axes, the middle one", (draw(rng, 2, 3, 5), 1),
@@ -150,7 +150,7 @@ def stable_softmax(rng: np.random.Generator) -> list[Rung]:
         Rung("three axes, axis −2", (draw(rng, 2, 4, 3), -2),
             "A negative axis counts from the end: −2 of three axes is the middle one. NumPy understands it as it is."),
         Rung("the axis given by name", (draw(rng, 3, 2), 0), "The second parameter is called axis.",
-            lambda softmax, x, axis: {"weights": softmax(x, axis=axis)}),
+            softmax_by_name),
         Rung("x stays as it was", (hidden,),
             "The function writes into the x that was passed in. Make a new array: x - peak in "
             "place of x -= peak, and no x[...] = value.",
@@ -206,6 +206,14 @@ def large_in_half() -> np.ndarray:
     return np.array([[60_000, -np.inf, 59_968], [-60_000, -59_968, -np.inf]], dtype=np.float16)
 
 
+def softmax_by_name(softmax: Callable, x: np.ndarray, axis: int) -> dict[str, Any]:
+    return {"weights": softmax(x, axis=axis)}
+
+
+def logsumexp_by_name(logsumexp: Callable, x: np.ndarray, axis: int) -> dict[str, Any]:
+    return {"logsumexp": logsumexp(x, axis=axis)}
+
+
 def logsumexp(rng: np.random.Generator) -> list[Rung]:
     apart = quarters(rng, 3, 4) + np.array([[10_000.0], [0.0], [-10_000.0]])
     hidden = draw(rng, 3, 4)
@@ -222,7 +230,7 @@ def logsumexp(rng: np.random.Generator) -> list[Rung]:
         Rung("a matrix, down the columns", (draw(rng, 3, 4), 0),
             "axis=0 leaves one number for each column: (3, 4) gives (4,)."),
         Rung("a square matrix", (draw(rng, 4, 4),),
-            "With a square matrix a lost axis raises nothing. Keep it with keepdims=True until the end."),
+            "With a square matrix, a lost axis raises no error. Keep it with keepdims=True until the end."),
         Rung("three axes, the middle one", (draw(rng, 2, 3, 5), 1), "(2, 3, 5) along axis 1 gives (2, 5)."),
         Rung("four axes, the second from the end", (draw(rng, 2, 3, 4, 2), -2),
             "A negative axis counts from the end. NumPy understands it as it is."),
@@ -240,8 +248,12 @@ def logsumexp(rng: np.random.Generator) -> list[Rung]:
             "A negative axis counts from the end: −2 of three axes is the middle one. NumPy understands it as it is."),
         Rung("other axes of length one stay", (draw(rng, 1, 4, 1), 1),
             "Only axis disappears: (1, 4, 1) along axis 1 gives (1, 1). Give np.squeeze the axis."),
+        Rung("an axis of length one before the last", (draw(rng, 2, 1, 3),),
+            "Only the last axis disappears: (2, 1, 3) gives (2, 1). squeeze() without an axis drops both."),
+        Rung("an axis of length one after the middle", (draw(rng, 3, 4, 1), 1),
+            "Only axis disappears: (3, 4, 1) along axis 1 gives (3, 1). Give squeeze the axis."),
         Rung("the axis given by name", (draw(rng, 3, 2), 0), "The second parameter is called axis.",
-            lambda logsumexp, x, axis: {"logsumexp": logsumexp(x, axis=axis)}),
+            logsumexp_by_name),
         Rung("x stays as it was", (hidden,),
             "The function writes into the x that was passed in. Make a new array: x - peak in "
             "place of x -= peak, and no x[...] = value.",
@@ -294,7 +306,7 @@ def softmax_jacobian(rng: np.random.Generator) -> list[Rung]:
             "One matrix for each row of p: (2, 4) gives (2, 4, 4). Count axes from the "
             "end: p[..., :, None] and p[..., None, :]."),
         Rung("a batch of 3 with 3 keys", (weights(3, 3),),
-            "With equal sizes a wrong axis raises nothing. One matrix for each row of p: (3, 3) gives (3, 3, 3)."),
+            "With equal sizes, a wrong axis raises no error. One matrix for each row of p: (3, 3) gives (3, 3, 3)."),
         Rung("batch and heads", (weights(2, 3, 5),),
             "Count axes from the end: p[..., :, None] and p[..., None, :], never axis 0, 1 or 2."),
         Rung("three leading dimensions", (weights(2, 1, 3, 2),), "Any number of leading dimensions."),
@@ -426,9 +438,9 @@ def attention_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("3 queries, 5 keys, d_k = 6, d_v = 2", of(3, 5, 6, 2),
             shape_hint="dq has the shape of q, dk that of k, dv that of v. Return them in this order."),
         Rung("5 queries, 3 keys, d_k = 2, d_v = 6", of(5, 3, 2, 6),
-            "n and m may differ either way, and so may d_k and d_v. p · g is one number for each query."),
+            "n may be larger or smaller than m, and d_k than d_v. p · g is one number for each query."),
         Rung("all sizes equal", of(3, 3, 3, 3),
-            "With equal sizes a wrong transpose raises nothing. dv and dk have a row for each key, so they need the "
+            "With equal sizes, a wrong transpose raises no error. dv and dk have a row for each key, so they need the "
             "transposed weights and the transposed dS."),
         Rung("d_k = 9, the scale", of(4, 5, 9, 3, size=1.5),
             "The scores are divided by √d_k before the softmax, and what comes "
@@ -438,7 +450,7 @@ def attention_backward(rng: np.random.Generator) -> list[Rung]:
             "Swap the last two axes only: np.swapaxes(k, -1, -2). k.T reverses all of them. Sums along "
             "an axis need axis=-1 and keepdims=True."),
         Rung("a batch of 3 with 3 tokens each", of(3, 3, 3, 3, (3,)),
-            "With equal sizes a wrong axis raises nothing. Count axes from the end."),
+            "With equal sizes, a wrong axis raises no error. Count axes from the end."),
         Rung("batch and heads", of(3, 4, 5, 2, (2, 3)), "Any number of leading dimensions: count axes from the end."),
         Rung("large scores", of(4, 6, 3, 2, size=40.0),
             "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 7 subtracts the largest of each row."),
@@ -469,9 +481,9 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("4 tokens, d = 3, d_k = 5, d_v = 2", of(4, 3, 5, 2),
             shape_hint="dx has the shape of x, and each dw that of its w. Return (dx, dw_q, dw_k, dw_v)."),
         Rung("2 tokens, d = 6, d_k = 3, d_v = 5", of(2, 6, 3, 5),
-            "The three widths may differ either way. dw_q is (d, d_k): xᵀ comes first."),
+            "The three widths may all differ. dw_q is (d, d_k): xᵀ comes first."),
         Rung("all sizes equal", of(3, 3, 3, 3),
-            "With equal sizes a wrong transpose raises nothing. dw_q = xᵀ dq, and dx holds dq w_qᵀ."),
+            "With equal sizes, a wrong transpose raises no error. dw_q = xᵀ dq, and dx holds dq w_qᵀ."),
         Rung("d_k = 9, the scale", of(4, 3, 9, 3),
             "The scale 1/√d_k acts on the scores, and on what comes back through them."),
         Rung("a gradient of zeros", (x, w_q, w_k, w_v, np.zeros_like(do)), "Where do is 0 all gradients are 0."),
@@ -479,7 +491,7 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
             "The same w_q serves both sequences, so their contributions add up: dw_q is (d, d_k), without a "
             "batch. dx keeps the batch, because each sequence has its own x."),
         Rung("a batch of 3 with 3 tokens each", of(3, 3, 3, 3, (3,)),
-            "With equal sizes a wrong axis raises nothing. Add up over the batch, and keep the numbers of x apart."),
+            "With equal sizes, a wrong axis raises no error. Add up over the batch, and keep the numbers of x apart."),
         Rung("a batch of one", of(3, 2, 4, 3, (1,)), "dw_q is (d, d_k) with a batch of one as well."),
         Rung("two axes in front", of(2, 3, 4, 2, (2, 3)),
             "Any number of leading dimensions: x.reshape(-1, d) puts all tokens under each other."),
@@ -607,7 +619,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             shape_hint="Return the pair (output, weights), of shapes (n, d_v) and (n, m)."),
         Rung("a batch of 2", arrays(3, 4, 5, 2, (2,)), "The batch was right before: leave it alone."),
         Rung("a batch of 3 with 3 tokens each", arrays(3, 3, 3, 3, (3,)),
-            "With equal sizes a wrong axis raises nothing."),
+            "With equal sizes, a wrong axis raises no error."),
         Rung("batch and heads", arrays(3, 4, 5, 2, (2, 3)), "d_k is the last axis of q, whatever comes before it."),
         Rung("three leading dimensions", arrays(2, 3, 2, 4, (2, 1, 3)), "Any number of leading dimensions."),
         Rung("large scores", arrays(2, 3, 3, 2, (2,), size=60.0), "Subtract the largest score of each row before exp."),
@@ -621,6 +633,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
+AXIS_BY_NAME = "{f}(x, axis=axis)"
 LADDERS = {
     "variance_by_hand": Ladder(
         ("var_raw_64", "var_scaled_64", "mean_if_equal_64"),
@@ -643,9 +656,19 @@ LADDERS = {
         small=(Small(("… n d", "… m d", "… m e")),),
     ),
     "stable_softmax": Ladder(
-        ("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX, small=(Small(("…",)),)
+        ("softmax",),
+        ("weights",),
+        stable_softmax,
+        forbidden=STABLE_SOFTMAX,
+        small=(Small(("…",), measures=(softmax_by_name,), names=("x", "axis"), code=AXIS_BY_NAME), Small(("…",))),
     ),
-    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp, forbidden=LIBRARY_LOGSUMEXP, small=(Small(("…",)),)),
+    "logsumexp": Ladder(
+        ("logsumexp",),
+        ("logsumexp",),
+        logsumexp,
+        forbidden=LIBRARY_LOGSUMEXP,
+        small=(Small(("…",), measures=(logsumexp_by_name,), names=("x", "axis"), code=AXIS_BY_NAME), Small(("…",))),
+    ),
     "half_attention": Ladder(
         ("half_attention",),
         ("output",),
