@@ -104,11 +104,11 @@ def run(
 
 
 class _Told(io.StringIO):
-    """What a cell prints. `tell` gets the beginning of it, at most every tenth of a second."""
+    """What a cell prints. `hear` gets the beginning of it, at most every tenth of a second."""
 
-    def __init__(self, tell: Callable[[str], None]):
+    def __init__(self, hear: Callable[[str], None]):
         super().__init__()
-        self.tell = tell
+        self.hear = hear
         self.told = 0  # characters
         self.next = 0.0  # when it may be told again
 
@@ -116,7 +116,7 @@ class _Told(io.StringIO):
         count = super().write(text)
         if self.told <= MOST_STREAMED and (now := time.monotonic()) >= self.next:
             text = self.getvalue()
-            self.tell(_cut(text, MOST_STREAMED))
+            self.hear(_cut(text, MOST_STREAMED))
             self.told = len(text)
             self.next = now + 0.1
         return count

@@ -394,7 +394,7 @@ KEYS = [  # what is typed, key by key; the editor indents a new line and closes 
     "Enter",
     "def softmax_row(row):",
     *("Enter", "Backspace", "Tab"),
-    "\'\'\'One row / its sum.\'\'\'",
+    "'''One row / its sum.'''",
     "Enter",
     "exps = [math.exp(x - max(row)) for x in row]",
     "Enter",
@@ -402,13 +402,13 @@ KEYS = [  # what is typed, key by key; the editor indents a new line and closes 
     "NumpadDivide",
     "s)",
     *("ArrowLeft", "ArrowLeft"),
-    "\'",
+    "'",
     *("Delete", "Delete", "Delete", "Delete"),
 ]
 TYPED = [
     'import math  # e^x / sum: 8 // 2, 7 % 2? "quotes", {braces} & ~a | b < c > @ \\\\ !',
     "def softmax_row(row):",
-    "    \'\'\'One row / its sum.\'\'\'",
+    "    '''One row / its sum.'''",
     "    exps = [math.exp(x - max(row)) for x in row]",
 ]
 

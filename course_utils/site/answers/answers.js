@@ -67,7 +67,13 @@ class Answer {
       this.write();
     });
     this.state = element("span", { className: "course-state" });
-    const bar = element("div", { className: "course-buttons" }, ...Object.values(this.buttons), this.state, this.points);
+    const bar = element(
+      "div",
+      { className: "course-buttons" },
+      ...Object.values(this.buttons),
+      this.state,
+      this.points,
+    );
     this.place.append(bar, this.progress, this.warning, this.outdated, this.result);
     this.showPoints();
   }
@@ -170,7 +176,8 @@ class Answer {
   async run() {
     let printed = "";
     await this.work("run", ({ kind, text }) => {
-      if (kind === "printing") printed = text; // so far
+      if (kind === "printing")
+        printed = text; // so far
       else if (kind === "failed") this.say(printed ? `${printed.trimEnd()}\n\n${text}` : text);
       else this.say(text || NOTHING_PRINTED);
     });
@@ -271,7 +278,16 @@ function offerNotebooks(line) {
     }
     file.value = ""; // so that the same file can be chosen again
   };
-  const points = element("p", {}, element("b", { className: "course-sum" }), " on this page. ", download, " ", take, file);
+  const points = element(
+    "p",
+    {},
+    element("b", { className: "course-sum" }),
+    " on this page. ",
+    download,
+    " ",
+    take,
+    file,
+  );
   line.append(points, news);
 }
 
