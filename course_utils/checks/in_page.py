@@ -36,7 +36,7 @@ CELL = "<ipython-input-{}>"  # the file name of a cell, by which the checks tell
 NO_TORCH = "PyTorch is not on this page. This exercise does not need it: use lists or NumPy, or open it in JupyterLab."
 NO_INPUT = "input() does not work here: the check calls your function with the numbers that it needs"
 NO_SCIPY = "SciPy is not on this page, and no exercise needs it. NumPy and Python's own modules are here."
-OLD_NUMPY = "The page has NumPy {page}, and the course in JupyterLab a newer one. Use an older function here."
+OLD_NUMPY = "This page has NumPy {page}, which is older than the course's in JupyterLab. Use an older function here."
 STILL_RAISES = "The line that raises NotImplementedError is still in your answer, at line {line}. Delete it."
 PRINTS = "Your function prints its result. Return it: the check reads what the function returns."
 

@@ -213,4 +213,4 @@ def _unpack(parcel: AnswerKeyParcel) -> AnswerKey:
 def _describe_mismatch(what: str) -> str:
     from distributed import get_worker
 
-    return f"the worker {get_worker().address} has {what}; install the same course there as here"
+    return f"the worker {get_worker().address} has {what}; install the same version of the course there"

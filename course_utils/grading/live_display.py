@@ -92,13 +92,13 @@ class Watch:
         """Say that a submission is graded last, because it takes long."""
         self.begun.pop((submission.student, submission.name), None)
         student = one_line(submission.student, 60)
-        line = f"put off: {student}: exercises run out of time, so the others are graded first"
+        line = f"put off: {student}: exercises run out of time, so the other submissions are graded first"
         self.console.print(line, markup=False, emoji=False, soft_wrap=True)
 
     def stopped(self, stored: bool) -> None:
         """Say how far the grading came, and how to go on."""
         self.bar.stop()
-        how = "the same command takes up from there" if stored else "with --out DIR they would have been kept"
+        how = "run the same command to continue" if stored else "with --out DIR their results would have been kept"
         print(f"course: stopped; {self.done} of {self.total} are graded, {how}", file=sys.stderr)
 
     def _show(self, submission: Submission, how_far: str) -> None:

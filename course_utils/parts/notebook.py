@@ -161,4 +161,4 @@ def _code_cells(path: Path) -> list[str]:
         cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]
         return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise CourseError(f"{path.name}: this is no notebook ({type(error).__name__})") from None
+        raise CourseError(f"{path.name}: not a notebook ({type(error).__name__})") from None

@@ -34,8 +34,8 @@ WITHOUT_TORCH = {  # the exercises of each day whose statement and check need no
     5: ("cache_bytes", "longest_context", "decode_intensity", "counts_by_hand", "quantise", "tells_right"),
     6: ("by_hand_online", "online_softmax", "tells_right"),
     7: (
-        *("by_hand", "block_allocator", "paged_attention", "prefix_cache", "latencies", "chunks", "scheduler"),
-        *("accept", "how_many", "find_the_bug", "another_bug", "tells_right"),
+        *("by_hand", "block_allocator", "paged_attention", "batch_scheduler", "prefix_cache", "find_the_bug"),
+        *("latencies", "chunks", "scheduler", "by_hand_draft", "accept", "how_many", "another_bug", "tells_right"),
     ),
 }
 NEEDS_TORCH = (

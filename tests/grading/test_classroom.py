@@ -519,7 +519,7 @@ def test_a_run_that_was_stopped_leaves_nothing_running_and_is_taken_up_again(tmp
     running, arguments, scratch, out = begun(tmp_path)
     running.send_signal(signal.SIGINT)
     _, complaint = running.communicate(timeout=600)
-    message = "course: stopped; 2 of 3 are graded, the same command takes up from there\n"
+    message = "course: stopped; 2 of 3 are graded, run the same command to continue\n"
     assert (running.returncode, complaint) == (130, message)
     assert (running_in(scratch), list(scratch.iterdir())) == ([], [])
     (tmp_path / "class" / "cyd.ipynb").write_bytes(notebook(remark="c"))

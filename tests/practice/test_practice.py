@@ -228,4 +228,4 @@ class TestTerminal:
     def test_the_command_refuses_a_kind_that_there_is_not(self):
         ran = self.run("chess")
         assert (ran.returncode, ran.stdout) == (2, "")
-        assert ran.stderr.startswith("course: there is no practice of the kind 'chess'; there is softmax, attention")
+        assert ran.stderr.startswith("course: unknown kind: 'chess'; the kinds are softmax, attention")

@@ -173,7 +173,8 @@ asked.take(4)
 commands = ["progress", "check", "reset 1", "grade ada_day1.ipynb", "release --out release", "update"]
 told = {command: in_process.course(*command.split())[::2] for command in commands}
 print(json.dumps({"checkout": course.IN_CHECKOUT, "repository": course.repository(), "commands": told,
-                  "passed": describe_passed(1, "softmax", {"softmax"})["text/plain"], "map": ProgressMap()._shown["told"]}))
+                  "passed": describe_passed(1, "softmax", {"softmax"})["text/plain"],
+                  "map": ProgressMap()._shown["told"]}))
 """
 
 

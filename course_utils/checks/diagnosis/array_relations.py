@@ -32,7 +32,7 @@ def rounding(pairs: Sequence[Pair]) -> Relation | None:
     distance = max(_distance(pair) for pair in pairs)
     # The most precise explanation first: all digits of float32, then some decimals, then the digits of 16-bit types.
     if distance <= 40 * FLOAT32:
-        message = "It is right only to the precision of float32: on the way some number is kept in float32."
+        message = "It is right only to the precision of float32: some number on the way is kept in float32."
         return Relation("computed in float32", message)
     if found := _to_decimals(pairs):
         return found
@@ -79,7 +79,7 @@ def _find_copy(pairs: Sequence[Pair]) -> Relation | None:
     for i in range(max((len(pair.rung.args) for pair in pairs), default=0)):
         if _all_same(pairs, partial(_argument, i=i)) and telling(pairs):
             called = pairs[0].rung.called[i]
-            return Relation(f"{called} as it came", f"This is {called}, as it was passed in.")
+            return Relation(f"{called} returned unchanged", f"The result is the argument {called}, unchanged.")
     for name in pairs[0].others:
         if _all_same(pairs, partial(_other, name=name)) and telling(pairs):
             return Relation(f"{name} in its place", f"This is what {name} should be.")

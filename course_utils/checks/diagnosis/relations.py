@@ -182,7 +182,7 @@ def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing:
             1.0, float(np.abs(pair.right).max(initial=0))
         ):
             return None
-    message = "It is right only to the precision of float32: on the way some number is kept in float32."
+    message = "It is right only to the precision of float32: some number on the way is kept in float32."
     return Relation("computed in float32", message)
 
 
@@ -486,7 +486,7 @@ def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | 
     if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
         return None
     names = listed(f"“{name}”" for name in failing)
-    message = "All other steps hold." if len(failing) == 1 else f"Only {names} fail; all other steps hold."
+    message = "All other steps passed." if len(failing) == 1 else f"Only {names} fail; all other steps passed."
     return Relation(f"wrong only on {names}", message)
 
 

@@ -92,7 +92,11 @@ def numbered_grids(groups: Any, cell: float = 34) -> Figure:
         fig,
         "Grids of numbers, coloured by token. " + " ".join(sentences),
         "Row i of a head should have the colour of token i alone, as in x"
-        + (f"; {listed(mixed)} breaks this, because it cuts the numbers in the order in which they lie in memory." if mixed else "."),
+        + (
+            f"; {listed(mixed)} breaks this, because it cuts the numbers in the order in which they lie in memory."
+            if mixed
+            else "."
+        ),
     )
 
 

@@ -129,7 +129,7 @@ def _verify_day(notebook: SubmittedNotebook, exercises: Sequence[OfficialExercis
     if notebook.is_lesson and not any(cell.ids & known for cell in cells):  # it may define what an exercise asks for
         raise Unreadable(f"{name}: {LESSON}")
     if not any(cell.ids & known or any(_may_define(cell.source, each) for each in exercises) for cell in cells):
-        raise Unreadable(f"{name}: none of the day's exercises are in it ({', '.join(sorted(known)[:3])}, …)")
+        raise Unreadable(f"{name}: none of the day's exercises is in it ({', '.join(sorted(known)[:3])}, …)")
 
 
 def day_in_cells(notebook: SubmittedNotebook, answer_key: AnswerKey = COURSE) -> int:
@@ -138,4 +138,4 @@ def day_in_cells(notebook: SubmittedNotebook, answer_key: AnswerKey = COURSE) ->
         return days[0]
     if notebook.is_lesson:
         raise Unreadable(f"{notebook.name}: {LESSON}")
-    raise Unreadable(f"{notebook.name}: neither its name nor its cells say which day it is; pass --day")
+    raise Unreadable(f"{notebook.name}: neither its name nor its cells say which day it belongs to; pass --day")

@@ -167,7 +167,7 @@ class _Finder:
             else:
                 strangers.append(child.name)
         if strangers:
-            self.notes.append(f"{root.name}: {len(strangers)} files are no notebooks ({_first_few(strangers)})")
+            self.notes.append(f"{root.name}: {len(strangers)} files are not notebooks ({_first_few(strangers)})")
 
     def add_loose(self, paths: list[Path]) -> None:
         """Add notebooks that the teacher named one by one. Links are followed."""

@@ -36,7 +36,7 @@ from course_utils.time_limits import DUEL_SECONDS, MOST_DUEL_SECONDS
 
 USUAL = '__import__("course_utils.checks.kernel.settings", fromlist=["settings"]).use_usual_settings()'
 LOST_HELPER = " No cell of the notebook defines it by that name."
-UNSTEADY = "It fails here, and otherwise or not at all without what earlier answers left behind."
+UNSTEADY = "It fails here, but without what earlier answers left behind it fails differently or passes."
 
 
 @dataclass(frozen=True)

@@ -276,9 +276,9 @@ class MemoryCalculator(CourseWidget):
     def _describe_fit(self):
         weights = self.weight_bytes
         if weights is None and self.model == OWN:
-            return "Without the number of parameters nothing is said of the card."
+            return "Without the number of parameters nothing can be said about the card."
         if weights is None:
-            return "The course does not count the weights of this model, so nothing is said of the card."
+            return "The course does not count the weights of this model, so nothing can be said about the card."
         together = in_binary_units(weights + self.cache_bytes)
         if weights > CARDS[self.card]:
             return f"The weights alone are more than {self.card}."

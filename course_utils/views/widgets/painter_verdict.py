@@ -194,9 +194,8 @@ def all_finite(weights: np.ndarray | None) -> bool:
     return weights is None or bool(np.isfinite(weights).all())
 
 
-def opened_ahead(cells: int) -> str:
-    counted = f"{cells} cell{'s' if cells > 1 else ''}"
-    return f"The mask opens {counted} above the diagonal: a leak in a causal model, but harmless in an encoder."
+# It does not say where the mask is open: to find that out is a learner's task.
+LOOKS_AHEAD = "That is a leak in a causal model, but harmless in an encoder."
 
 
 def verdict_lines(measured: Measured, mask: Any, queries: Sequence[str], name: str) -> list[str]:
@@ -220,7 +219,7 @@ def verdict_lines(measured: Measured, mask: Any, queries: Sequence[str], name: s
     moves = "changes" if np.isfinite(leak.amount) else "becomes NaN or infinite"
     finding = f"the output of {first} {moves} when {later} changes"
     if mask[leak.i, leak.j]:
-        return [f"looks ahead: {finding}", opened_ahead(ahead)]
+        return [f"looks ahead: {finding}", LOOKS_AHEAD]
     return [f"leak: {finding}", f"The mask blocks {later} for {first}: it is {name} that lets it through."]
 
 

@@ -65,7 +65,7 @@ class SpeculativeStepper(CourseWidget):
     in_gallery = InGallery(
         73,
         "Let a drafter guess",
-        question="What comes in the place of a draft that is refused, and what becomes of the drafts behind it?",
+        question="What replaces a draft that is refused, and what happens to the drafts after it?",
     )
 
     _esm = script("speculative.js")
