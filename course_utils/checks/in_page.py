@@ -83,14 +83,14 @@ def run(
     given: Sequence[str],
     earlier: Mapping[str, str],
     cell: str,
-    tell: Callable[[str], None] = lambda text: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> str:
     """Run a cell and return what it printed, with the value of its last line, as a notebook shows it.
 
     Args:
-        tell: called with what the cell has printed so far, now and then, because a cell that is ended returns nothing.
+        report: called now and then with what the cell has printed so far; a cell that is stopped returns nothing.
     """
-    printed = _Told(tell)
+    printed = _StreamedOutput(report)
     with redirect_stdout(printed), redirect_stderr(printed):
         try:
             namespace = _namespace(day, given, earlier, cell)
@@ -102,22 +102,22 @@ def run(
     return printed.getvalue()
 
 
-class _Told(io.StringIO):
-    """What a cell prints. `hear` gets the beginning of it, at most every tenth of a second."""
+class _StreamedOutput(io.StringIO):
+    """What a cell prints. `report` gets the beginning of it, at most every tenth of a second."""
 
-    def __init__(self, hear: Callable[[str], None]):
+    def __init__(self, report: Callable[[str], None]):
         super().__init__()
-        self.hear = hear
-        self.told = 0  # characters
-        self.next = 0.0  # when it may be told again
+        self.report = report
+        self.n_reported = 0  # characters
+        self.next_report = 0.0  # by the monotonic clock
 
     def write(self, text: str) -> int:
         count = super().write(text)
-        if self.told <= MOST_STREAMED and (now := time.monotonic()) >= self.next:
+        if self.n_reported <= MOST_STREAMED and (now := time.monotonic()) >= self.next_report:
             text = self.getvalue()
-            self.hear(_cut(text, MOST_STREAMED))
-            self.told = len(text)
-            self.next = now + 0.1
+            self.report(_cut(text, MOST_STREAMED))
+            self.n_reported = len(text)
+            self.next_report = now + 0.1
         return count
 
 
