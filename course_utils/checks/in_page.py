@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.cells import used_names
-from course_utils.checks.examples.example_text import STEPPER
 from course_utils.checks.interactive import examine, smallest_example, stage_first
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
@@ -75,7 +74,7 @@ def check(
     searching = verdict.status in ("failed", "error")
     report(_as_record(message, searching))
     if searching:
-        example = _without_widget(smallest_example(day, grade_id, namespace, verdict))
+        example = smallest_example(day, grade_id, namespace, verdict, with_widget=False)
         report(_as_record(stage_first(replace(message, example=example))))
 
 
@@ -252,11 +251,6 @@ def _line_that_raises(answer: str) -> int:
 
 def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
-def _without_widget(example: str) -> str:
-    """Return an example without the code that draws it, which needs a notebook."""
-    return example.partition(f"\n{STEPPER}")[0]
 
 
 def _with_advice(message: str) -> str:

@@ -90,7 +90,7 @@ def _word_for_a_page(notebook: NotebookNode) -> None:
         if cell.cell_type == "markdown":
             for change in loader.wording("shared")["exercises"]:
                 words = re.compile(r"\s+".join(map(re.escape, change["lesson"].split())))
-                cell.source = words.sub(change["page"].replace("\\", r"\\"), cell.source)
+                cell.source = change["page"].join(words.split(cell.source))
             is_tried = following is not None and UNGRADED in following.metadata.get("tags", [])
             if is_tried and not is_setup(following) and not cell.source.startswith("#"):
                 cell.source = f"{FOR_JUPYTERLAB}\n\n{cell.source}"
