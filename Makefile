@@ -48,17 +48,17 @@ grade: $(STAMP) ## grade notebooks into grades/ (SUBMISSIONS=a.ipynb, a folder o
 	@if [ -e "$$SUBMISSIONS" ]; then set -- "$$SUBMISSIONS"; else set -- $$SUBMISSIONS; fi; \
 	$(PY) -m course_utils grade --out grades $(ARGS) -- "$$@"
 
-progress: $(STAMP) ## show what of the exercises is done, as the last `make grade` left it
+progress: $(STAMP) ## show which exercises are done, as of the last `make grade`
 	$(PY) -m course_utils progress $(ARGS)
 
-practice: $(STAMP) ## pose a problem for a pencil and judge its steps (ARGS="attention --number 17")
+practice: $(STAMP) ## set a problem to solve on paper and check its steps (ARGS="attention --number 17")
 	$(PY) -m course_utils practice $(ARGS)
 
 cards: $(TOOLS) ## write cards for Anki and as CSV into cards/
 	$(PY) -m course_utils cards --out cards $(ARGS)
 
-reset: $(STAMP) ## give fresh exercises for a day and keep the old ones (DAY=1)
-	$(PY) -m course_utils reset $(or $(DAY),$(error say which day, as in: make reset DAY=1))
+reset: $(STAMP) ## start a day's exercises afresh and keep the old ones (DAY=1)
+	$(PY) -m course_utils reset $(or $(DAY),$(error name the day, as in: make reset DAY=1))
 
 update: $(STAMP) ## bring the newest edition of the course and keep what you wrote
 	$(PY) -m course_utils update $(ARGS)
@@ -66,7 +66,7 @@ update: $(STAMP) ## bring the newest edition of the course and keep what you wro
 doctor: $(STAMP) ## say what this machine can do with the course, and what to install for the rest
 	$(PY) -m course_utils doctor $(ARGS)
 
-model: $(STAMP) ## bring the real model to this machine: 93 MB to download, 538 MB to keep
+model: $(STAMP) ## download the real model (93 MB; takes 538 MB on disk)
 	@$(PY) -m course_utils.models.fetch
 	@touch $(MODEL)
 
@@ -108,7 +108,7 @@ lint: $(TOOLS) $(FROM_NPM) ## check style, format and types of the code
 	$(PY) -m ruff format --check .
 	$(BIOME) ci --error-on-warnings
 	$(PY) -m mypy
-format: $(TOOLS) $(FROM_NPM) ## format the code, and mend of its style what needs no thought
+format: $(TOOLS) $(FROM_NPM) ## format the code and apply automatic fixes
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 	$(BIOME) check --write

@@ -54,7 +54,7 @@ def _print_version(requested: bool) -> None:
 @app.callback()
 def course(
     version: Annotated[
-        bool, typer.Option("--version", help="Say which edition this is.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Attention, from pencil to kernel: build, check and grade the notebooks of the course."""
@@ -74,10 +74,12 @@ def grade(
     ] = None,
     day: Annotated[
         int | None,
-        typer.Option(metavar="DAY", help="The day they belong to.", show_default="as their names or cells say"),
+        typer.Option(
+            metavar="DAY", help="The day that the notebooks belong to.", show_default="from their names or cells"
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for grades, reports and feedback; a run that was stopped goes on there.")
+        Path | None, typer.Option(help="Folder for grades, reports and feedback; an interrupted run continues there.")
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(metavar="N", help="Processes that grade.", min=1, show_default="one a processor")
@@ -85,27 +87,27 @@ def grade(
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Grade on a Dask cluster: tcp://… of its scheduler.")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Grade also what did not change since the last time.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Grade unchanged submissions again, too.")] = False,
     fail_under: Annotated[
         float | None,
         typer.Option(metavar="PERCENT", help="Exit with status 1 below this percentage of all points.", min=0, max=100),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="That a cell may work.", min=0.5)
+        float, typer.Option(metavar="SECONDS", help="Seconds of CPU time each cell may use.", min=0.5)
     ] = Limits.cell_seconds,
     deadline: Annotated[
-        float, typer.Option(metavar="SECONDS", help="That a notebook may work.", min=5)
+        float, typer.Option(metavar="SECONDS", help="Seconds of CPU time a whole notebook may use.", min=5)
     ] = NOTEBOOK_SECONDS,
     bundle: Annotated[Path | None, typer.Option(help="A grader's bundle, as `course release` wrote it.")] = None,
     gradebook: Annotated[
-        Path | None, typer.Option(metavar="CSV", help="A gradebook that Canvas or Moodle exported, to be filled in.")
+        Path | None, typer.Option(metavar="CSV", help="A gradebook exported from Canvas or Moodle, to fill in.")
     ] = None,
     require_confinement: Annotated[
         bool, typer.Option("--require-confinement", help="Grade only where student code can be confined fully.")
     ] = False,
     cold: Annotated[bool, typer.Option("--cold", help="Start each kernel afresh; slower, same grades.")] = False,
     log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write down what each kernel was asked and how it ended.")
+        Path | None, typer.Option(metavar="FILE", help="Log what each kernel was asked and how it ended.")
     ] = None,
 ) -> None:
     """Grade notebooks with nbval: show the scores, and what to look at for each answer that fails."""
@@ -113,7 +115,7 @@ def grade(
         raise typer.BadParameter("give the notebooks to grade")
     if strange := [path for path in paths if path.is_file() and path.suffix.lower() not in (".ipynb", ".zip")]:
         raise typer.BadParameter(
-            f"{strange[0]} is no notebook: give files that end in .ipynb, or folders or zips of them"
+            f"{strange[0]} is not a notebook: give files that end in .ipynb, or folders or zips of them"
         )
     if gradebook and not out:
         raise typer.BadParameter("--gradebook needs --out, the folder for the one that is filled in")
@@ -154,9 +156,11 @@ def progress(root: Root = Path()) -> None:
 
 @app.command(rich_help_panel=LEARN, epilog=_examples("course practice", "course practice attention --number 17"))
 def practice(
-    kind: Annotated[str | None, typer.Argument(metavar="KIND", help="Of problem; without it, the kinds.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="Kind of problem; without it, the kinds are listed.")
+    ] = None,
     number: Annotated[
-        int | None, typer.Option(metavar="N", help="Which one, so that two people can have the same.")
+        int | None, typer.Option(metavar="N", help="Number of the problem: the same number gives the same problem.")
     ] = None,
 ) -> None:
     """Pose a problem for pencil and paper, ask for each of its steps, and say which step was the first wrong one."""
@@ -189,7 +193,7 @@ def reset(
     from course_utils.learner.reset import reset_exercise
 
     fresh, copy = reset_exercise(root, day)
-    where = f"the one you had is {copy}" if copy else "nothing of yours was in it"
+    where = f"your old one is {copy}" if copy else "it had none of your work in it"
     print(f"{fresh} is fresh; {where}. If it is open in JupyterLab, choose File > Reload Notebook from Disk.")
 
 
@@ -200,13 +204,15 @@ def update(root: Root = Path()) -> None:
 
     done = bring(root)
     if not done.files:
-        print("this is the newest edition")
+        print("you have the newest edition")
         return
     for each in done.merged:
         _print_merged(each)
-    print(f"the newest edition is here: {done.files} {'file is' if done.files == 1 else 'files are'} new or changed")
+    print(
+        f"you now have the newest edition: {done.files} {'file is' if done.files == 1 else 'files are'} new or changed"
+    )
     if done.packages:
-        print("the packages may be others too: the next make sets them up")
+        print("packages may have changed, too: the next make installs them")
     print("If JupyterLab is open, stop it and start it again.")
 
 
@@ -237,11 +243,9 @@ def release(
     out: Annotated[Path, typer.Option(help="Folder for the student's edition and the grader's bundle.")],
     days: Annotated[str, typer.Option(metavar="1,2,…", help="The days to release.", show_default="all")] = "",
     secret_file: Annotated[
-        Path | None, typer.Option(help="A file with 16 bytes or more: a class's hidden inputs come from it.")
+        Path | None, typer.Option(help="A file of 16 bytes or more, from which the class's hidden inputs are drawn.")
     ] = None,
-    note: Annotated[
-        Path | None, typer.Option(help="A file with a word of yours for the top of the students' README; it is kept.")
-    ] = None,
+    note: Annotated[Path | None, typer.Option(help="A file with a note for the top of the students' README.")] = None,
 ) -> None:
     """Write the students' edition of the course, which has no answers, and the bundle that grades it."""
     from rich.console import Console
@@ -259,7 +263,9 @@ def release(
     if warning:
         print(f"course: {warning}", file=sys.stderr)
     if not done.seeded:
-        print("course: hidden inputs are those of the public course; --secret-file makes others", file=sys.stderr)
+        print(
+            "course: the hidden inputs are those of the public course; pass --secret-file for your own", file=sys.stderr
+        )
 
 
 def _print_findings(findings: list[Finding], ready: bool) -> None:
@@ -276,9 +282,9 @@ def _print_findings(findings: list[Finding], ready: bool) -> None:
     console = Console(highlight=False)
     console.print(table)
     if ready:
-        console.print("All that a learner needs is here. A – marks what only some uses need.")
+        console.print("Everything a learner needs is here. A – marks what is missing but only sometimes needed.")
     else:
-        console.print("A ✗ marks what a learner needs and what is not here.")
+        console.print("A ✗ marks what a learner needs and is missing.")
 
 
 def _print_merged(merged: Merged) -> None:
@@ -288,15 +294,17 @@ def _print_merged(merged: Merged) -> None:
         answers = f" with {merged.answers} of your answers" if merged.answers else ""
         print(f"{merged.name} is {now}{answers}; yours is {merged.copy}")
     if merged.lost:
-        print(f"course: {merged.name} no longer asks {', '.join(merged.lost)}", file=sys.stderr)
+        print(f"course: {merged.name} no longer contains {', '.join(merged.lost)}", file=sys.stderr)
 
 
 @app.command(
     rich_help_panel=TEACH, epilog=_examples("course worksheet --kind attention --seed-file class.txt --out sheets")
 )
 def worksheet(
-    kind: Annotated[str | None, typer.Option(help="Of problem; `course practice` lists them.")] = None,
-    seed_file: Annotated[Path | None, typer.Option(help="Any text, which decides the problems; keep it.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Kind of problem; `course practice` lists the kinds.")] = None,
+    seed_file: Annotated[
+        Path | None, typer.Option(help="A file with any text, which decides the problems; keep it.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the sheets and the key.")] = None,
     copies: Annotated[int, typer.Option(metavar="N", help="Students.")] = 30,
 ) -> None:
@@ -307,7 +315,7 @@ def worksheet(
     if kind is None or seed_file is None or out is None:
         options = {"--kind": kind, "--seed-file": seed_file, "--out": out}
         missing = ", ".join(name for name, value in options.items() if value is None)
-        raise typer.BadParameter(f"give {missing} as well; kinds are {', '.join(KINDS)}")
+        raise typer.BadParameter(f"also give {missing}; the kinds are {', '.join(KINDS)}")
     *sheets, all_of_them, key = make_worksheets(kind, copies, seed_file, out)
     print(
         f"{len(sheets)} {'sheet' if len(sheets) == 1 else 'sheets'} in {out}; to print them: {all_of_them}, key: {key}"
@@ -316,13 +324,21 @@ def worksheet(
 
 @app.command(rich_help_panel=TEACH, epilog=_examples("course site --out build/site"))
 def site(
-    out: Annotated[Path, typer.Option(help="Folder for the pages; a site that lies there is replaced.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the pages; an earlier site in it is replaced.")] = Path(
         "build/site"
     ),
     python: Annotated[
-        bool, typer.Option("--python", help="Put Python beside the pages: exercises are answered and checked on them.")
+        bool,
+        typer.Option(
+            "--python", help="Put Python beside the pages, so that exercises can be answered and checked there."
+        ),
     ] = False,
-    serve: Annotated[bool, typer.Option("--serve", help="Then serve the pages on this machine until Ctrl+C.")] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the pages on this machine afterwards, until Ctrl+C.")
+    ] = False,
+    as_zip: Annotated[
+        bool, typer.Option("--zip", help="Write the pages as one zip as well, for a server; it lies beside the folder.")
+    ] = False,
     root: Root = Path(),
 ) -> None:
     """Make the course's web pages from the built notebooks, without executing anything."""
@@ -331,11 +347,13 @@ def site(
     from course_utils.site import verify_installed
 
     verify_installed()
-    from course_utils.site.build import build_site
+    from course_utils.site.build import build_site, zip_site
 
     with Console(stderr=True).status("starting") as status:
         made = build_site(root, out, status.update, python)
     print(f"{made.pages} pages with {made.widgets} widgets in {made.out}; open {made.out / 'index.html'}")
+    if as_zip:
+        print(f"the same for a server: {zip_site(made)}")
     if serve:
         import threading
 
@@ -401,7 +419,7 @@ def main() -> None:
             message = str(error)
         elif isinstance(error, OSError):  # the machine's fault, or a bug in the course
             path = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-            message = f"{path}; with COURSE_DEBUG=1 the command shows where that happened"
+            message = f"{path}; set COURSE_DEBUG=1 to see where it happened"
         elif isinstance(error, typer.Abort):
             message = "stopped"
         elif hasattr(error, "format_message"):  # typer's errors about a wrong option or argument

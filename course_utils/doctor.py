@@ -63,7 +63,7 @@ def the_course() -> Finding:
     """Report whether this package lies in the course's folder or was installed alone."""
     if course.IN_CHECKOUT:
         return Finding("course", GOOD, f"version {course.version()}, in its folder {course.ROOT}")
-    clone = f"git clone {course.repository()}" if course.is_published() else "take the course's folder"
+    clone = f"git clone {course.repository()}" if course.is_published() else "use the course's folder"
     return Finding(
         "course",
         OPTIONAL,
@@ -76,8 +76,8 @@ def address() -> Finding | None:
     """Report that the address of the course's repository is not set. A class's edition needs none."""
     if course.is_published() or not course.repository():
         return None
-    todo = "who publishes the course writes its address into pyproject.toml, as CONTRIBUTING.md says"
-    return Finding("address", OPTIONAL, f"not set, and you need none; {todo}")
+    todo = "whoever publishes the course writes its address into pyproject.toml, as CONTRIBUTING.md says"
+    return Finding("address", OPTIONAL, f"not set, and you do not need it; {todo}")
 
 
 def python() -> Finding:
@@ -88,7 +88,7 @@ def python() -> Finding:
     if SpecifierSet(required).contains(platform.python_version(), prereleases=True):
         return Finding("Python", GOOD, running)
     return Finding(
-        "Python", NEEDED, running, f"Python {required}, in which all runs; make lab PYTHON=… takes another one"
+        "Python", NEEDED, running, f"Python {required}, which runs everything; make lab PYTHON=… uses another one"
     )
 
 
@@ -134,7 +134,7 @@ def triton() -> Finding:
     """Report how Triton runs the kernels of day 6: on a GPU, in its interpreter, or not at all."""
     pinned = _requirement("triton")
     if pinned.marker and not pinned.marker.evaluate():
-        return Finding("Triton", OPTIONAL, "there is none for this system", "Linux, for the kernels of day 6")
+        return Finding("Triton", OPTIONAL, "not available for this system", "Linux, for the kernels of day 6")
     installed = _version("triton")
     if not installed:
         return Finding("Triton", OPTIONAL, "not installed", f"{_pip(pinned)}, for the kernels of day 6")
@@ -151,7 +151,7 @@ def gpu() -> Finding:
     """Report the GPUs that torch finds."""
     if cards := _cards():
         return Finding("GPU", GOOD, ", ".join(cards))
-    return Finding("GPU", OPTIONAL, "torch finds none; no lesson and no exercise needs one")
+    return Finding("GPU", OPTIONAL, "torch finds none; no lesson or exercise needs one")
 
 
 def real_model() -> Finding:
@@ -164,7 +164,7 @@ def real_model() -> Finding:
             return Finding("real model", GOOD, str(store.chosen() or store.model_path()))
     except Exception as error:  # no torch, or COURSE_MODEL names a file that does not exist
         missing = _describe_error(error)
-    return Finding("real model", OPTIONAL, "not here; lessons show what it gave", missing)
+    return Finding("real model", OPTIONAL, "not installed; lessons show what it gave", missing)
 
 
 def jupyterlab() -> Finding:
@@ -181,7 +181,7 @@ def jupyterlab() -> Finding:
         return Finding("JupyterLab", GOOD, f"{installed}, with the extensions that show widgets")
     widgets = [name for name in missing if name != "course_utils"]
     brought = " ".join(EXTENSIONS[name] for name in widgets or missing)
-    what = "widgets do not show without" if widgets else "alt texts of pictures need it"
+    what = "widgets do not show without it" if widgets else "alt texts of pictures need it"
     todo = f"{sys.executable} -m pip install --force-reinstall --no-deps {brought}: {what}"
     lacking = f"{installed}, without its extension {', '.join(missing)}"
     return Finding("JupyterLab", NEEDED if widgets else OPTIONAL, lacking, todo)
@@ -196,17 +196,19 @@ def sandbox() -> Finding:
             confinement = server.confinement
     except (CourseError, ImportError, OSError) as error:
         todo = "WSL, or Linux or macOS" if sys.platform == "win32" else "what the line above names"
-        use = "to grade; checks in notebooks need none of it"
+        use = "needed to grade; checks in notebooks do not need it"
         return Finding("sandbox", OPTIONAL, f"course grade cannot run: {_describe_error(error)}", f"{todo}, {use}")
     if confinement.full:
         return Finding("sandbox", GOOD, "bubblewrap: answers are graded without network and without your files")
-    confined = str(confinement).removeprefix("Student code was held by ")
+    confined = str(confinement).removeprefix("Student code was confined by ")
     todo = "only Linux confines answers fully, with bubblewrap"
     if sys.platform == "linux":
-        todo = "a system that lets bubblewrap make namespaces and filters system calls"
+        todo = "a system that lets bubblewrap create namespaces and filters system calls"
         if not shutil.which("bwrap"):
             todo = "apt-get install bubblewrap"
-    return Finding("sandbox", OPTIONAL, confined, f"{todo}, to grade what others wrote; your own answers need none")
+    return Finding(
+        "sandbox", OPTIONAL, confined, f"{todo}, to grade other people's work; your own answers do not need it"
+    )
 
 
 def browser() -> Finding:

@@ -68,13 +68,14 @@ def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
                 beside.unlink()
 
 
-def zipped(files: Mapping[str, bytes]) -> bytes:
+def make_zip(files: Mapping[str, bytes], compress: bool = True) -> bytes:
     """Return a zip of files, given by the names that they have in it; the same files give the same bytes."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         for name, content in sorted(files.items()):
             member = zipfile.ZipInfo(name, _FIRST_DAY_OF_ZIP)
-            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, 0o100644 << 16
+            member.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+            member.external_attr = 0o100644 << 16
             archive.writestr(member, content)
     return data.getvalue()
 

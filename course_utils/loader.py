@@ -36,7 +36,7 @@ def has_answers() -> bool:
 
 def days_with_answers() -> list[int]:
     """Return the days that have exercises, drafts included; an empty list in a student's edition."""
-    folders = (path.parent.name for path in PACKAGE.glob("answers/day*/exercises.py"))
+    folders = (path.parent.name for path in PACKAGE.glob("answers/day*/exercises.py*"))  # .pyc on a page
     return sorted(int(name.removeprefix("day")) for name in folders)
 
 

@@ -144,7 +144,7 @@ def read_progress(root: Path = WORK_FOLDER) -> Progress:
     try:
         graded = read_record(root / "grades" / RECORD)
     except ValueError as error:
-        trouble = f"grades/{RECORD} {error}; run make grade, which puts it aside and starts a new one"
+        trouble = f"grades/{RECORD} {error}; run make grade, which sets it aside and starts a new one"
     days = tuple(_progress_of_day(root, day, graded.get(str(day.number), {})) for day in DAYS)
     if not any(day.exercises for day in days):
         return Progress(days, trouble, f"There are no exercises here; {folder_advice()}.")

@@ -11,7 +11,7 @@ import pytest
 
 from course_utils import cli
 
-CONFINED = "course: Student code was held by "
+CONFINED = "course: Student code was confined by "
 
 
 def course(*arguments, cwd: Path | None = None) -> tuple[int, str, str]:

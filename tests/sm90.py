@@ -149,7 +149,7 @@ def tuning():
     lengths = {"decode": 1, "decode again": 1, "prefill": 600, "by a new autotuner": 600}
     for name, n in lengths.items():
         if name == "by a new autotuner":
-            triton_setup._tuned.cache_clear()
+            triton_setup._autotune.cache_clear()
         driver.measured = 0
         q, k = (torch.zeros(1, 2, length, 64, dtype=torch.bfloat16) for length in (n, 600))
         flash.forward(q, k, k, True, 0.125)

@@ -181,10 +181,12 @@ def _seeds(folder: Path) -> Mapping[str, Mapping[str, str]]:
         seeds = json.loads(path.read_text(encoding="utf-8"))
         edition = seeds.pop("edition", "unknown")
     except (OSError, ValueError, AttributeError) as error:
-        raise CourseError(f"{path}: not a file of keys ({error}); write the bundle anew with course release") from None
+        raise CourseError(f"{path}: not a file of keys ({error}); make a new bundle with course release") from None
     if edition != version():
-        todo = "grade with that one, or write the bundle anew with course release and the same secret"
-        raise CourseError(f"{path.parent}: a bundle of edition {edition}, and this is {version()}: {todo}")
+        todo = "grade with that edition, or make a new bundle with course release and the same secret"
+        raise CourseError(
+            f"{path.parent}: a bundle of edition {edition}, but this course is edition {version()}: {todo}"
+        )
     return seeds
 
 

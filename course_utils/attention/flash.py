@@ -20,14 +20,14 @@ from course_utils.attention.triton_setup import (
     config,
     keys_to_visit,
     launch_lock,
-    padded,
+    pad_d_head,
     positive_scale,
     readable,
     situation,
     tiles,
     tl,
     triton,
-    tuned,
+    tune,
 )
 
 # Stands for "no score yet". With −inf, a row that sees no key would compute −inf − (−inf), which is NaN.
@@ -108,10 +108,15 @@ def forward(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tupl
     if 0 in (B, h, n, n_keys):  # nothing to attend from, or nothing to attend to
         return o.zero_(), lse.fill_(-torch.inf)
     blocks = lambda meta: (triton.cdiv(n, meta["BLOCK_Q"]), h, B)  # noqa: E731
-    run = tuned(forward_kernel, FORWARD, q)
+    run = tune(forward_kernel, FORWARD, q)
     tensors = tiles(q), tiles(k), tiles(v), tiles(o)
     numbers = n, n_keys, h // h_kv, scale * LOG2_E.value
-    options = {"CAUSAL": causal, "D_HEAD": padded(d), "enable_fp_fusion": True, "situation": situation(q, k, causal)}
+    options = {
+        "CAUSAL": causal,
+        "D_HEAD": pad_d_head(d),
+        "enable_fp_fusion": True,
+        "situation": situation(q, k, causal),
+    }
     with launch_lock(q):
         run[blocks](*tensors, lse, *numbers, **options)
     return o, lse

@@ -15,12 +15,12 @@ from course_utils.attention.triton_setup import (
     config,
     keys_to_visit,
     launch_lock,
-    padded,
+    pad_d_head,
     situation,
     tiles,
     tl,
     triton,
-    tuned,
+    tune,
 )
 
 SMALL = config(32, 32, 4, 1)
@@ -53,13 +53,18 @@ def backward(
     delta = torch.empty_like(lse)
     inputs = tiles(q), tiles(k), tiles(v), tiles(do)
     rest = lse, delta, n, n_keys, h // h_kv, scale * LOG2_E.value
-    options = {"CAUSAL": causal, "D_HEAD": padded(d), "enable_fp_fusion": True, "situation": situation(q, k, causal)}
+    options = {
+        "CAUSAL": causal,
+        "D_HEAD": pad_d_head(d),
+        "enable_fp_fusion": True,
+        "situation": situation(q, k, causal),
+    }
     with launch_lock(q):
         blocks = triton.cdiv(n, 64), h, B
-        delta_kernel[blocks](tiles(o, 64), tiles(do, 64), d_lse, delta, n, D_HEAD=padded(d), BLOCK_Q=64)
-        run = tuned(d_queries_kernel, D_QUERIES, q)
+        delta_kernel[blocks](tiles(o, 64), tiles(do, 64), d_lse, delta, n, D_HEAD=pad_d_head(d), BLOCK_Q=64)
+        run = tune(d_queries_kernel, D_QUERIES, q)
         run[by_queries](*inputs, tiles(dq), *rest, **options)
-        run = tuned(d_keys_values_kernel, D_KEYS_VALUES, q)
+        run = tune(d_keys_values_kernel, D_KEYS_VALUES, q)
         run[by_keys](*inputs, tiles(dk), tiles(dv), *rest, **options)
     return dq, dk, dv
 

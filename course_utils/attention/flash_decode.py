@@ -22,14 +22,14 @@ from course_utils.attention.triton_setup import (
     check_inputs,
     config,
     launch_lock,
-    padded,
+    pad_d_head,
     positive_scale,
     readable,
     situation,
     tiles,
     tl,
     triton,
-    tuned,
+    tune,
 )
 
 MOST_ROWS = 64  # of queries times heads in a group; with more, the parts are no longer bound by reading keys
@@ -135,9 +135,9 @@ def attend_to_parts(
         return Partial(m.fill_(-torch.inf), l.zero_(), o.zero_())
     q = readable(q.reshape(B, h_kv, rows, d))  # the queries of a group below each other
     k, v = readable(k), readable(v)
-    ROWS = max(16, padded(rows))  # tensor cores multiply 16 rows at a time
-    options = {"CAUSAL": causal, "D": d, "D_HEAD": padded(d), "ROWS": ROWS, "enable_fp_fusion": True}
-    run = tuned(part_kernel, PARTS, q, INTERPRETER_CONFIG)
+    ROWS = max(16, pad_d_head(rows))  # tensor cores multiply 16 rows at a time
+    options = {"CAUSAL": causal, "D": d, "D_HEAD": pad_d_head(d), "ROWS": ROWS, "enable_fp_fusion": True}
+    run = tune(part_kernel, PARTS, q, INTERPRETER_CONFIG)
     with launch_lock(q):
         run[(n_splits, h_kv, B)](
             tiles(q, ROWS), tiles(k), tiles(v), m, l, o, lengths, n, n_keys, rows, scale * LOG2_E.value,
@@ -158,7 +158,9 @@ def merge_parts(parts: Partial, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     lse = o.new_empty(shape)
     if lse.numel():
         with launch_lock(o):
-            merge_kernel[(lse.numel(),)](m, l, o, output, lse, n_splits, D=d, D_HEAD=padded(d), BLOCK=16, num_warps=4)
+            merge_kernel[(lse.numel(),)](
+                m, l, o, output, lse, n_splits, D=d, D_HEAD=pad_d_head(d), BLOCK=16, num_warps=4
+            )
     return output, lse
 
 

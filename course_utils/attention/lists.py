@@ -51,7 +51,7 @@ def logsumexp(x: Sequence, axis: int = -1) -> float | list[float]:
     Large entries are safe; a row of nothing but -inf gives -inf.
     """
     if _is_rows(x) and axis in (0, -2):
-        x = _transposed(x)
+        x = _transpose(x)
         axis = -1
     return _along(axis, x, _logsumexp_row)
 
@@ -88,7 +88,7 @@ def _along(axis: int, x: Sequence, of_row: Callable[[Sequence[float]], Any]) -> 
     if axis in (1, -1):
         return [of_row(row) for row in x]
     if axis in (0, -2):
-        return _transposed([of_row(column) for column in _transposed(x)])
+        return _transpose([of_row(column) for column in _transpose(x)])
     raise ValueError(f"axis is {axis} but x has two axes: 0 (down the columns) or -1 (along the rows)")
 
 
@@ -96,7 +96,7 @@ def _is_rows(x: Sequence) -> bool:
     return len(x) > 0 and hasattr(x[0], "__len__")
 
 
-def _transposed(rows: Sequence) -> list[list]:
+def _transpose(rows: Sequence) -> list[list]:
     _shape(rows, "x")
     return [list(column) for column in zip(*rows, strict=True)]
 

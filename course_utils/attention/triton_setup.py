@@ -78,7 +78,7 @@ def config(block_q: int | None, block_k: int, warps: int, stages: int, registers
 INTERPRETER_CONFIG = config(64, 32, 4, 1)
 
 
-def tuned(kernel: Any, configs: dict, x: Tensor, in_interpreter: triton.Config | None = None) -> Any:
+def tune(kernel: Any, configs: dict, x: Tensor, in_interpreter: triton.Config | None = None) -> Any:
     """The kernel, to be launched with the fastest of its configurations, and with `situation` as one more argument.
 
     configs maps 64, 128 and 256 (the head dimension, rounded up) and torch.float32 to lists of `config`; x, of any
@@ -86,13 +86,13 @@ def tuned(kernel: Any, configs: dict, x: Tensor, in_interpreter: triton.Config |
     times in its cache on disk. The interpreter has one configuration, INTERPRETER_CONFIG where none is given.
     """
     if interpreted():
-        return _tuned(kernel, (in_interpreter or INTERPRETER_CONFIG,))
-    family = torch.float32 if x.dtype == torch.float32 else max(64, padded(x.shape[-1]))
-    return _tuned(kernel, tuple(configs[family]))
+        return _autotune(kernel, (in_interpreter or INTERPRETER_CONFIG,))
+    family = torch.float32 if x.dtype == torch.float32 else max(64, pad_d_head(x.shape[-1]))
+    return _autotune(kernel, tuple(configs[family]))
 
 
 @functools.cache
-def _tuned(kernel: Any, configs: tuple) -> Any:
+def _autotune(kernel: Any, configs: tuple) -> Any:
     return triton.autotune(list(configs), key=["situation"], cache_results=True)(_Prepared(kernel))
 
 
@@ -105,7 +105,7 @@ def situation(q: Tensor, k: Tensor, causal: bool) -> tuple[str | int, ...]:
     B, h, n, d = q.shape
     card = torch.cuda.get_device_name(q.device) if q.is_cuda else q.device.type
     rough_n, rough_m = (_steps(length, (16, 512, 2048, 8192)) for length in (n, k.shape[2]))
-    return card, str(q.dtype), padded(d), int(causal), rough_n, rough_m, _steps(B * h, (8, 32, 128, 512))
+    return card, str(q.dtype), pad_d_head(d), int(causal), rough_n, rough_m, _steps(B * h, (8, 32, 128, 512))
 
 
 def _steps(number: int, bounds: tuple[int, ...]) -> int:
@@ -161,7 +161,7 @@ def positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:
     return (-q, -scale) if scale else (q * 0, 1.0)
 
 
-def padded(d_head: int) -> int:
+def pad_d_head(d_head: int) -> int:
     """The power of two in which a head's vector is held on the chip; descriptors fill it up with zeros."""
     return triton.next_power_of_2(d_head)
 
@@ -173,7 +173,7 @@ def tiles(x: Tensor, rows: int = 1) -> TensorDescriptor:
     """
     # An axis of size 1 may have any stride; here it gets a row's, which is a multiple of 16 bytes as it has to be.
     strides = [stride if size > 1 else x.shape[-1] for size, stride in zip(x.shape, x.stride(), strict=True)]
-    return TensorDescriptor(x, list(x.shape), [*strides[:-1], 1], [1, 1, rows, padded(x.shape[-1])])
+    return TensorDescriptor(x, list(x.shape), [*strides[:-1], 1], [1, 1, rows, pad_d_head(x.shape[-1])])
 
 
 def readable(x: Tensor) -> Tensor:

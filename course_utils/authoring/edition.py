@@ -86,7 +86,9 @@ def write_student_edition(folder: Path, days: list[int], course: AnswerKey = COU
         lessons = {day: _lesson(root, day) for day in days}
         pages = pages_to_look_up(root)
     except OSError as error:
-        raise CourseError(f"{error.filename}: cannot be read ({error.strerror}); release from a whole course") from None
+        raise CourseError(
+            f"{error.filename}: cannot be read ({error.strerror}); release from a complete course"
+        ) from None
     # the notebooks, with links to each other alone, and the results that their checks compare with
     here = {f"notebooks/{path.name}" for path in lessons.values()}
     here |= {f"notebooks/{path.name}" for path in pages}
@@ -161,7 +163,7 @@ def find_traces(folder: Path, course: AnswerKey = COURSE, secrets: tuple[str, ..
     shared = set()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
-        faults += [f"{name}: is no part of a student's edition" for part in name.split("/") if part in NOT_HERE]
+        faults += [f"{name}: does not belong in a student's edition" for part in name.split("/") if part in NOT_HERE]
         text = _text_of(path)
         faults += [f"{name}: holds {mark}" for mark in MARKS if mark in text]
         faults += [f"{name}: holds a key of the class" for secret in secrets if secret in text]

@@ -126,9 +126,7 @@ def _verify_checks(notebook: NotebookNode) -> None:
         for output in cell.outputs:
             if output.output_type == "error":
                 what = f"the check fails on the course's own answer: {output.ename}: {_first_line(output.evalue)}"
-                raise CellFailed(
-                    index, _line_in_cell("\n".join(output.traceback)), what, "mend the answer or the check"
-                )
+                raise CellFailed(index, _line_in_cell("\n".join(output.traceback)), what, "fix the answer or the check")
 
 
 def _verify_repeatable(notebook: NotebookNode, root: Path) -> None:

@@ -109,7 +109,7 @@ def wrong_counts(root: Path) -> list[str]:
         for number, (line, expected) in enumerate(lines, start=1):
             if line != expected:
                 name = path.relative_to(root).as_posix()
-                mistakes.append(f"{name}:{number}: is to be {expected[:80]!r}, counted afresh; run `course build`")
+                mistakes.append(f"{name}:{number}: should be {expected[:80]!r}; run `course build`")
                 break
     return mistakes
 

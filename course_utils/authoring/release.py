@@ -32,7 +32,7 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
 from course_utils.checks.kernel.outcome import MIME, is_hidden
 from course_utils.errors import CellFailed, CourseError
-from course_utils.files import Marker, write_whole, zipped
+from course_utils.files import Marker, make_zip, write_whole
 
 BUNDLE_README = Path(__file__).with_name("bundle_readme.md")
 SHORTEST_SECRET = 16  # bytes
@@ -101,7 +101,7 @@ def release(
         _write_bundle(grader, days, seeds, course, progress)
         for folder in (student, grader):
             files = (path for path in folder.rglob("*") if path.is_file())
-            content = zipped({path.relative_to(folder.parent).as_posix(): path.read_bytes() for path in files})
+            content = make_zip({path.relative_to(folder.parent).as_posix(): path.read_bytes() for path in files})
             folder.with_suffix(".zip").write_bytes(content)
         _move_into_place(Path(beside), out)
     if note:
@@ -147,11 +147,11 @@ def read_secret(path: Path) -> tuple[bytes, str]:
     except OSError as error:
         raise CourseError(f"{path}: the secret cannot be read ({error.strerror})") from None
     if len(secret) < SHORTEST_SECRET:
-        todo = f"give {SHORTEST_SECRET} bytes or more, as from: openssl rand -hex 32"
+        todo = f"give {SHORTEST_SECRET} bytes or more, for example from: openssl rand -hex 32"
         raise CourseError(f"{path}: a secret of {len(secret)} bytes can be guessed; {todo}")
     return (
         secret,
-        f"{path}: others on this machine can read the secret; chmod 600 keeps it to you" if readable_by_others else "",
+        f"{path}: other users of this machine can read the secret; run chmod 600 on it" if readable_by_others else "",
     )
 
 
@@ -169,7 +169,7 @@ def _verified_days(days: Iterable[int]) -> list[int]:
     requested = sorted(set(days))
     for day in requested:
         if day not in known:
-            raise CourseError(f"no exercises for day {day}; there are those of days {', '.join(map(str, known))}")
+            raise CourseError(f"no exercises for day {day}; there are some for days {', '.join(map(str, known))}")
     return requested or known
 
 
@@ -198,7 +198,9 @@ def _write_bundle(
             text = path.read_text(encoding="utf-8")
         (folder / "solutions" / path.name).write_text(text, encoding="utf-8", newline="\n")
     (folder / KEYS).write_text(keys_text(seeds), encoding="utf-8")
-    from_what = "keys made of the class's secret" if seeds else "none are given, so they are those of the public course"
+    from_what = (
+        "keys made from the class's secret" if seeds else "no keys of its own: they are those of the public course"
+    )
     text = BUNDLE_README.read_text(encoding="utf-8")
     text = text.replace("{days}", ", ".join(map(str, days))).replace("{keys}", from_what)
     (folder / "README.md").write_text(text, encoding="utf-8")

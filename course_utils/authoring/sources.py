@@ -162,7 +162,7 @@ def _parse(text: str, name: str) -> tuple[nbformat.NotebookNode, list[int]]:
     except MystMetadataParsingError as error:
         where = re.search(r"at line (\d+)", str(error))
         what = " ".join(str(error).split())
-        raise SourceError(name, int(where[1]) if where else 1, what, "mend the YAML between the --- lines") from None
+        raise SourceError(name, int(where[1]) if where else 1, what, "fix the YAML between the --- lines") from None
     starts = notebook.metadata.pop("source_map")
     text_lines = text.split("\n")
     lines = []

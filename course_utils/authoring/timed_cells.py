@@ -33,7 +33,7 @@ def verify_measured(source: Source, notebook: NotebookNode) -> None:
         cell = notebook.cells[index]
         kind = _kind_of_output(cell.outputs)
         if kind and IGNORED not in cell.metadata.get("tags", []):
-            what = f"the output shows {kind} that was measured, and the next run measures another"
+            what = f"the output shows {kind} that was measured, which differs in every run"
             raise source.error(index, line, what, f"tag the cell {IGNORED}, or show what was recorded")
 
 

@@ -72,7 +72,7 @@ def _mistakes(day: int) -> Iterator[Card]:
         known = exercises[slip["exercise"]].mistakes if slip["exercise"] in exercises else ()
         message = next((mistake.message for mistake in known if mistake.name == slip["mistake"]), None)
         if message is None:
-            where = f"mend it in answers/day{day}/cards.yaml"
+            where = f"fix it in answers/day{day}/cards.yaml"
             raise NoCards(f"day {day} knows no mistake {slip['mistake']!r} of {slip['exercise']}; {where}")
         yield Card(day, "mistake", slip["id"], f"{slip['done']}\n\nWhat is wrong?", literal(message))
 

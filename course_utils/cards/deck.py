@@ -16,7 +16,7 @@ from course_utils.course import DAYS, day_numbered
 from .card import Card, NoCards
 from .text import as_html
 
-INSTALL = "an Anki deck is written by genanki, which is not installed here: pip install genanki"
+INSTALL = "writing an Anki deck needs genanki, which is not installed: pip install genanki"
 NAME = "Attention, from pencil to kernel"
 ABOUT = "From the course Attention, from pencil to kernel. Text under CC BY 4.0."
 # Anki recognises a deck, a type of notes and a note by its number, so these numbers never change.

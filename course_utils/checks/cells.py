@@ -71,7 +71,7 @@ class AnswerCode:
     brought: frozenset[str] = frozenset()
 
 
-def plain(source: str) -> str:
+def as_python(source: str) -> str:
     """Return a cell as plain Python: without prompts, and with `pass` in place of each magic or shell command.
 
     A cell that a magic hands to another program comes back unchanged, because it defines nothing.
@@ -120,7 +120,7 @@ def _parses(source: str) -> bool:
 @lru_cache(maxsize=512)
 def statements(source: str) -> tuple[Statement, ...]:
     """Return the top-level statements of a cell; none if it is not Python."""
-    text = plain(source)
+    text = as_python(source)
     try:
         tree = ast.parse(text)
     except NO_PYTHON:
@@ -210,7 +210,7 @@ def _names_read(statement: ast.AST) -> set[str]:
 
 def used_names(source: str) -> set[str]:
     """Return the global names that a cell refers to; if it is not Python, roughly: every word in it."""
-    source = plain(source)
+    source = as_python(source)
     try:
         tables = [symtable.symtable(source, "cell", "exec")]
     except NO_PYTHON:
@@ -272,7 +272,7 @@ def same_code(a: str, b: str) -> bool:
 def _program(source: str) -> str:
     """Return a cell's program without comments and spacing, or the cell's own text if Python cannot parse it."""
     try:
-        return ast.dump(ast.parse(plain(source)))
+        return ast.dump(ast.parse(as_python(source)))
     except NO_PYTHON:
         return source.strip()
 
@@ -300,7 +300,7 @@ def _names_assigned(source: str) -> frozenset[str]:
     return frozenset(word for part in targets for word in re.findall(r"\w+", part))
 
 
-def complete(
+def complete_answer(
     source: str,
     above: Sequence[str],
     after: Sequence[str] = (),
@@ -323,7 +323,7 @@ def complete(
         names: what the answer has to define.
         known: names that exist anyway.
     """
-    source = plain(source)
+    source = as_python(source)
     if not _parses(source):
         return AnswerCode(source)
     return _Search(source, above, after, below, names, known).run()
@@ -333,7 +333,7 @@ Spot = tuple[int, int]  # a statement, by the place of its cell and its own plac
 
 
 class _Search:
-    """The search for the statements that an answer needs from other cells; see `complete`.
+    """The search for the statements that an answer needs from other cells; see `complete_answer`.
 
     The other cells have the places in which they run. `brought` and `appended` are the spots of the statements found.
     """
@@ -359,7 +359,7 @@ class _Search:
         self.own = frozenset(own)
         self.have = own | set(known) | NAMES_OF_JUPYTER | (NAMES_OF_PYTHON - earlier)
         self.modules = {name for each in statements(source) for name in each.modules}
-        self.needed = _reached(statements(source), names)  # of its own names, those that the answer goes by
+        self.needed = _find_reached(statements(source), names)  # of its own names, those that the answer goes by
         self.brought: set[Spot] = set()
         self.appended: set[Spot] = set()
         self.missing: set[str] = set()
@@ -474,7 +474,7 @@ class _Search:
         return self.defined_at.get(name, spot) < spot or (spot[0] in self.between and name in self.needed)
 
 
-def _reached(own: Sequence[Statement], names: Collection[str]) -> set[str]:
+def _find_reached(own: Sequence[Statement], names: Collection[str]) -> set[str]:
     """Return, of the names that a cell defines, these and those that their definitions use."""
     reached: set[str] = set()
     more = set(names)
@@ -503,7 +503,7 @@ def modules_not_graded(source: str) -> list[str]:
     Imports that the cell can do without are left out: in `try` with a handler, below `if TYPE_CHECKING` or `find_spec`.
     """
     try:
-        unread: list[ast.AST] = [ast.parse(plain(source))]
+        unread: list[ast.AST] = [ast.parse(as_python(source))]
     except NO_PYTHON:
         return []
     imported: dict[str, None] = {}

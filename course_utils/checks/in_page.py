@@ -31,7 +31,7 @@ MOST_SHOWN = 500  # characters of what an answer prints while it is checked
 CELL = "<ipython-input-{}>"  # the file name of a cell, by which the checks tell its lines from the course's own
 NO_TORCH = "PyTorch is not on this page. This exercise does not need it: use lists or NumPy, or open it in JupyterLab."
 NO_INPUT = "input() does not work here: the check calls your function with the numbers that it needs."
-OLD_NUMPY = "The page has NumPy {page}, and the course in JupyterLab a newer one. Use an older function here."
+OLD_NUMPY = "This page has NumPy {page}, which is older than the course's in JupyterLab. Use an older function here."
 
 
 class CellFailed(Exception):
@@ -55,7 +55,7 @@ def check(
         _run_cell(grade_id, answer, namespace)
         missing = [name for name in find_ladder(day, grade_id).names if name not in namespace]
         if missing:
-            raise CellFailed(f"The cell defines no {missing[0]}.")
+            raise CellFailed(f"The cell does not define {missing[0]}.")
     except CellFailed as failed:
         report(_as_record(CheckMessage(day, grade_id, Verdict("error", 0.0, str(failed)))))
         return
@@ -92,7 +92,7 @@ def _namespace(day: int, given: Sequence[str], earlier: Mapping[str, str], cell:
     for source in given:
         with redirect_stdout(io.StringIO()):
             _run_given(source, namespace)
-    for grade_id, source in _used(day, earlier, cell).items():
+    for grade_id, source in _select_used(day, earlier, cell).items():
         try:
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 _run_cell(grade_id, source, namespace)
@@ -110,7 +110,7 @@ def _run_given(source: str, namespace: dict[str, Any]) -> None:
             continue
 
 
-def _used(day: int, earlier: Mapping[str, str], cell: str) -> dict[str, str]:
+def _select_used(day: int, earlier: Mapping[str, str], cell: str) -> dict[str, str]:
     """Return those of the earlier answers whose names a cell uses, or one of these, in the order of the notebook."""
     names = {grade_id: set(find_ladder(day, grade_id).names) for grade_id in earlier}
     used: set[str] = set()
@@ -132,7 +132,7 @@ def _run_cell(name: str, source: str, namespace: dict[str, Any]) -> Any:
     file = CELL.format(name)
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     try:
-        programs = _compiled(source, file)
+        programs = _compile_cell(source, file)
     except SyntaxError as error:
         line = f", at line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
         raise CellFailed(f"The cell is not valid Python: {error.msg}{line}") from None
@@ -147,7 +147,7 @@ def _run_cell(name: str, source: str, namespace: dict[str, Any]) -> Any:
     return value
 
 
-def _compiled(source: str, file: str) -> list[CodeType]:
+def _compile_cell(source: str, file: str) -> list[CodeType]:
     """Return the statements of a cell, and its last line by itself if that is an expression. Raises SyntaxError."""
     tree = ast.parse(source, file)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None

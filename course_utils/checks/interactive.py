@@ -9,9 +9,9 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
-from course_utils.checks.cells import LARGEST_CELL, complete, defines, modules_not_graded
+from course_utils.checks.cells import LARGEST_CELL, complete_answer, defines, modules_not_graded
 from course_utils.checks.examples.adversary import Trace, as_data, describe_trace, find_trace
 from course_utils.checks.examples.example_text import STAGE, describe_example
 from course_utils.checks.examples.smallest import find_smallest
@@ -104,40 +104,51 @@ class _Session:
 
     def check(self, namespace: MutableMapping[str, Any], grade_id: str, hidden: bool, seed: str) -> None:
         """Check the answer in `namespace` and show the result. Raises NotYet for an answer that does not pass."""
-        day = self.day
         # An answer that was never defined, or was stopped and not run since, needs no check.
-        if reason := _why_undefined(day, grade_id, namespace):
-            raise _draw_card(CheckMessage(day, grade_id, Verdict("error", 0.0, reason)))
-        cells = _cells_run(namespace)
-        if message := self._message_if_still_stopped(grade_id, cells):
-            raise _draw_card(replace(message, note=SAME_ANSWER))
+        if message := self._message_without_a_check(grade_id, namespace):
+            raise _draw_card(message)
 
         # An answer that passes here must pass in grading, too, where only the cells that it uses are run.
-        evidence, verdict = examine(day, grade_id, namespace, hidden=hidden, seed=seed)
-        if verdict.status == "passed" and (reason := not_followed(day, grade_id, namespace)):
+        evidence, verdict = examine(self.day, grade_id, namespace, hidden=hidden, seed=seed)
+        if verdict.status == "passed" and (reason := not_followed(self.day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {reason}")
-        message = CheckMessage(day, grade_id, verdict, hidden, note=_note_elsewhere(day, grade_id, namespace, verdict))
+        note = _note_elsewhere(self.day, grade_id, namespace, verdict)
+        message = CheckMessage(self.day, grade_id, verdict, hidden, note=note)
         if verdict.status == "timeout":
-            self.stopped[grade_id] = len(cells), message
+            self.stopped[grade_id] = len(_cells_run(namespace)), message
 
         # The same answer gets the same example, without a new search, and a remark that its cell was not run.
-        example, is_same = self._find_example(message, namespace)
-        note = SAME_ANSWER if is_same else message.note
-        message = stage_first(replace(message, example=_example_text(day, grade_id, example), note=note))
+        example, is_same_answer = self._find_example(message, namespace)
+        note = SAME_ANSWER if is_same_answer else message.note
+        message = stage_first(replace(message, example=_example_text(self.day, grade_id, example), note=note))
 
-        # The card stands above the board or the player.
-        has_failed = evidence is None or verdict.status != "passed"
-        error = _draw_card(message) if has_failed else None
-        if not hidden and find_ladder(day, grade_id).duel and verdict.rungs:
-            _show_board(day, grade_id, verdict)
-        if isinstance(example, Trace) and example.calls:
-            _show_trace(day, grade_id, example)
-        if error is not None or evidence is None:
-            self.passed.discard(grade_id)
-            raise error or NotYet(message)
-        if not hidden:
-            self.passed.add(grade_id)
+        if evidence is not None and verdict.status == "passed":
+            self._show_success(message, evidence)
+        else:
+            self._show_failure(message, example)
+
+    def _show_success(self, message: CheckMessage, evidence: Evidence) -> None:
+        """Show the card of an answer that passes; a duel's board stands above it."""
+        if not message.hidden:
+            self.passed.add(message.exercise)
+        _show_board(message)
         _show_passed(message, evidence, self.passed)
+
+    def _show_failure(self, message: CheckMessage, example: Trace | str) -> NoReturn:
+        """Show the card of an answer that does not pass, above a duel's board or a player of calls. Raises NotYet."""
+        self.passed.discard(message.exercise)
+        error = _draw_card(message)
+        _show_board(message)
+        if isinstance(example, Trace) and example.calls:
+            _show_trace(self.day, message.exercise, example)
+        raise error
+
+    def _message_without_a_check(self, grade_id: str, namespace: Mapping[str, Any]) -> CheckMessage | None:
+        """Return the message on an answer that need not run: it is undefined, or still the one that was stopped."""
+        if reason := _why_undefined(self.day, grade_id, namespace):
+            return CheckMessage(self.day, grade_id, Verdict("error", 0.0, reason))
+        message = self._message_if_still_stopped(grade_id, _cells_run(namespace))
+        return replace(message, note=SAME_ANSWER) if message else None
 
     def _message_if_still_stopped(self, grade_id: str, cells: Sequence) -> CheckMessage | None:
         """Return the message on an answer that was stopped, if only checks have run since; else None."""
@@ -168,12 +179,12 @@ def _show_passed(message: CheckMessage, evidence: Evidence, done: Collection[str
     """Show the card of an answer that passes, with its evidence, and what has been done in this session."""
     from IPython.display import display
 
-    from course_utils.views.passed import passed
+    from course_utils.views.passed import describe_passed
 
     data = {MIME: as_line(evidence), "text/plain": str(message), "text/html": message.as_html()}
     display(data, raw=True, metadata={"course": {"hidden": message.hidden}})
     if not message.hidden:
-        display(passed(message.day, message.exercise, done), raw=True, metadata={"course": {"hidden": True}})
+        display(describe_passed(message.day, message.exercise, done), raw=True, metadata={"course": {"hidden": True}})
 
 
 def _describe_progress(duel: bool) -> str:
@@ -207,15 +218,22 @@ def _draw_card(message: CheckMessage) -> NotYet:
     return error
 
 
-def _show_board(day: int, grade_id: str, verdict: Verdict) -> None:
-    """Show on a board which implementations a test caught. The board is left out of a student's edition."""
+def _show_board(message: CheckMessage) -> None:
+    """Show on a board which implementations a test caught, if the exercise is a duel and the test ran on them.
+
+    The board is left out of a student's edition.
+    """
+    day = message.day
+    rungs = message.verdict.rungs
+    if message.hidden or not find_ladder(day, message.exercise).duel or not rungs:
+        return
     from IPython.display import display
 
     from course_utils.views import DuelBoard
 
-    mistakes = judge_of(day, grade_id).mistakes()
+    mistakes = judge_of(day, message.exercise).mistakes()
     one_example = next(evidence for mistake, evidence in mistakes if mistake.name == ONE_EXAMPLE)
-    data, metadata = DuelBoard(board_of(day, verdict.rungs, one_example.outcomes))._repr_mimebundle_()
+    data, metadata = DuelBoard(board_of(day, rungs, one_example.outcomes))._repr_mimebundle_()
     display(data, raw=True, metadata={**metadata, "course": {"hidden": True}})
 
 
@@ -251,19 +269,28 @@ def _examine(
     uses = all_exercises(day)[grade_id].uses
     if verdict.status == "passed" or not uses:
         return evidence, verdict
+
     # A failed answer is tried once more, with right functions in place of the earlier answers.
-    with _replaced(namespace, _right_answers(day, uses)):
-        second_evidence, second_verdict = _examine_once(day, grade_id, namespace, hidden, seed)
-    if second_verdict.share < verdict.share:
+    with _replace_values(namespace, _right_answers(day, uses)):
+        evidence_with_lent, verdict_with_lent = _examine_once(day, grade_id, namespace, hidden, seed)
+    is_worse_with_lent = verdict_with_lent.share < verdict.share
+    if is_worse_with_lent:
         return evidence, verdict
-    parts = [(each.status, each.message, each.rungs) for each in (verdict, second_verdict)]
-    if parts[0] == parts[1]:
-        return second_evidence, second_verdict  # the earlier answers made no difference
+    if _say_the_same(verdict, verdict_with_lent):
+        return evidence_with_lent, verdict_with_lent
+
+    # The verdicts differ. The second one counts if it passes, or if an earlier answer is wrong; it says what was lent.
     failing = [used for used in uses if _examine(day, used, namespace, hidden, seed)[1].status != "passed"]
-    if not failing and second_verdict.status != "passed":
+    is_own_mistake = not failing and verdict_with_lent.status != "passed"
+    if is_own_mistake:
         return evidence, verdict
-    message = f"{second_verdict.message} {_why_lent(day, failing, uses)}".strip()
-    return second_evidence, replace(second_verdict, message=message)
+    message = f"{verdict_with_lent.message} {_why_lent(day, failing, uses)}".strip()
+    return evidence_with_lent, replace(verdict_with_lent, message=message)
+
+
+def _say_the_same(verdict: Verdict, other: Verdict) -> bool:
+    """Return whether a learner reads the same in two verdicts."""
+    return (verdict.status, verdict.message, verdict.rungs) == (other.status, other.message, other.rungs)
 
 
 def _why_lent(day: int, failing: Sequence[str], uses: Sequence[str]) -> str:
@@ -299,7 +326,7 @@ def _example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdi
     if verdict.status not in ("failed", "error") or judge.ladder.by_hand or verdict.unknown_name:
         return ""
     lent = _right_answers(day, judge.exercise.uses)
-    with _replaced(namespace, lent):
+    with _replace_values(namespace, lent):
         if judge.ladder.machine:
             return find_trace(judge.ladder, namespace, rungs=judge.rungs()) or ""
         example = find_smallest(judge, namespace, dict(verdict.rungs))
@@ -333,7 +360,7 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
     known = {name for other, each in all_ladders(day).items() if other != grade_id for name in each.names}
     above = _other_cells(cells[:number], source)
     after = _other_cells(cells[number + 1 :], source)
-    answer = complete(source, above, after, names=names, known=known)
+    answer = complete_answer(source, above, after, names=names, known=known)
     if lost := sorted(name for name in answer.missing if name in namespace):
         return f"no cell of the notebook defines {lost[0]} by that name. Define it in a cell, with def, import or =."
     if modules := modules_not_graded(answer.source):
@@ -412,7 +439,7 @@ def _why_undefined(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str
         number, match = definitions[-1]
         error, line = _CELL_ERRORS.get((number, match.string.rstrip()), ("", 0))
         if error and line <= match.string.count("\n", 0, match.start()) + 1:
-            return f"Its cell failed when it was last run, and defined nothing: {error}. Mend the cell and run it."
+            return f"Its cell failed when it was last run, and defined nothing: {error}. Fix the cell and run it again."
     missing = [each for each in names if each not in namespace]
     if missing:
         return f"No cell that has run in this kernel defines {missing[0]}. Run the answer cell, then this check."
@@ -431,7 +458,7 @@ def _examine_once(
 
 
 @contextmanager
-def _replaced(namespace: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+def _replace_values(namespace: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
     """Replace the values of names in a namespace within a block."""
     before = dict(namespace)
     namespace.update(values)

@@ -7,7 +7,7 @@ grow like T·d_model or h·T², without the factor d_head, so they are a per cen
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from course_utils.costs.sizes import heads, plain, whole
+from course_utils.costs.sizes import as_number, heads, whole
 
 FLOPS_PER_MULTIPLY_ADD = 2
 
@@ -162,4 +162,4 @@ def crossover_length(d_model: int, against: str = "feed_forward", causal: bool =
     if against not in linear:
         raise ValueError(f"against is {against!r}: it must be one of {', '.join(map(repr, linear))}")
     # The core grows as core·T² and the others as linear·T, so they meet at T = linear / core.
-    return plain(Fraction(linear[against], one.core))
+    return as_number(Fraction(linear[against], one.core))

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from course_utils.costs.counts import score_pairs
-from course_utils.costs.sizes import plain, whole
+from course_utils.costs.sizes import as_number, whole
 
 
 class Work(NamedTuple):
@@ -49,4 +49,4 @@ def generation_saving(N: int) -> float:
 
     An integer where the answer is whole, else a float.
     """
-    return plain(Fraction(generation_work(N, cached=False).rows, generation_work(N, cached=True).rows))
+    return as_number(Fraction(generation_work(N, cached=False).rows, generation_work(N, cached=True).rows))

@@ -307,7 +307,7 @@ def _largest_resident_set() -> int:
 def _check_sendable(function: Callable, arguments: tuple, prepare: Callable | None, rehearse: tuple | None) -> None:
     """Raise ValueError for what a fresh process could not be given, or would not find."""
     main = sys.modules["__main__"]
-    for one in map(_unwrapped, filter(None, (function, prepare))):
+    for one in map(_unwrap, filter(None, (function, prepare))):
         typed_in = getattr(one, "__module__", None) == "__main__" and not hasattr(main, "__file__")
         if typed_in or "<" in getattr(one, "__qualname__", ""):
             raise ValueError(
@@ -321,7 +321,7 @@ def _check_sendable(function: Callable, arguments: tuple, prepare: Callable | No
         raise ValueError(f"{_name(function)} or its arguments cannot be sent to a fresh process: {reason}") from None
 
 
-def _unwrapped(function: Callable) -> Callable:
+def _unwrap(function: Callable) -> Callable:
     """The function inside any number of functools.partial, which have neither name nor module of their own."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -330,7 +330,7 @@ def _unwrapped(function: Callable) -> Callable:
 
 def _name(function: Callable) -> str:
     """Its name, without its arguments: a partial that holds tensors would print them whole."""
-    function = _unwrapped(function)
+    function = _unwrap(function)
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 

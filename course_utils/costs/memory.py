@@ -84,14 +84,14 @@ def _in_words(number_of_bytes: float, step: int, units: tuple[str, ...], unit: s
     if unit is not None and unit not in units:
         raise ValueError(f"unit is {unit!r}: it must be one of {', '.join(units)}")
     power = 0 if unit is None else units.index(unit)
-    while unit is None and power < len(units) - 1 and _rounded(number_of_bytes / step**power, digits) >= step:
+    while unit is None and power < len(units) - 1 and _round(number_of_bytes / step**power, digits) >= step:
         power += 1
-    amount = _rounded(number_of_bytes / step**power, digits)
+    amount = _round(number_of_bytes / step**power, digits)
     decimals = max(0, digits - 1 - _magnitude(amount)) if power else 0
     return f"{amount:.{decimals}f} {units[power]}"
 
 
-def _rounded(amount: float, digits: int) -> float:
+def _round(amount: float, digits: int) -> float:
     """To so many significant digits, but never fewer than stand before the point."""
     return round(amount, max(0, digits - 1 - _magnitude(amount)))
 

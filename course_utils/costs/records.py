@@ -90,7 +90,7 @@ def check_times(source: str, rows: Iterable[Mapping[str, Any]]) -> None:
             )
 
 
-def told(result: Mapping[str, Any]) -> str:
+def describe_findings(result: Mapping[str, Any]) -> str:
     """The findings of a result as text, one below the other, broken between words so that a notebook need not break it.
 
     JupyterLab breaks an output's lines at any letter. An equation such as T = 512 stays together.
@@ -161,19 +161,19 @@ def _as_json(result: Mapping[str, Any]) -> str:
     """JSON with each row on a line of its own, so that people and diffs can read it."""
     lines = []
     for key, value in result.items():
-        plain = _plain(value, key)
+        plain = _as_json_value(value, key)
         items = plain if isinstance(plain, list) else [plain]
         inner = ",\n  ".join(json.dumps(one, ensure_ascii=False, allow_nan=False) for one in items)
         lines.append(f' "{key}": ' + (f"[\n  {inner}\n ]" if isinstance(plain, list) else inner))
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
-def _plain(value: Any, field: str) -> Any:
+def _as_json_value(value: Any, field: str) -> Any:
     """What JSON can hold of a value: its dicts and lists, words, whole numbers, floats to six digits."""
     if isinstance(value, dict):
-        return {key: _plain(one, f"{field}[{key!r}]") for key, one in value.items()}
+        return {key: _as_json_value(one, f"{field}[{key!r}]") for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one, f"{field}[{number}]") for number, one in enumerate(value)]
+        return [_as_json_value(one, f"{field}[{number}]") for number, one in enumerate(value)]
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and math.prod(shape) == 1:  # a number of NumPy or torch
         value = value.item()

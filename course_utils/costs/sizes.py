@@ -35,6 +35,6 @@ def heads(d_model: int, n_heads: int, n_kv_heads: int | None = None, d_head: int
     return n_heads, n_kv_heads, d_head
 
 
-def plain(fraction: Fraction) -> float:
+def as_number(fraction: Fraction) -> float:
     """Return a Fraction as an integer where it is whole, else as a float."""
     return fraction.numerator if fraction.denominator == 1 else float(fraction)

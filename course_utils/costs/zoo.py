@@ -88,7 +88,9 @@ class Model:
         return Task(flops, moved * value_bytes(bytes_per_value))
 
 
-def grouped(count: int, heads: int, n_kv_heads: int, d_head: int, window: int | None = None, shared: int = 0) -> Layers:
+def grouped_layers(
+    count: int, heads: int, n_kv_heads: int, d_head: int, window: int | None = None, shared: int = 0
+) -> Layers:
     """Layers with keys and values of n_kv_heads heads; MHA where that is all heads."""
     return Layers(count, 2 * n_kv_heads * d_head, heads, 2 * d_head, window, shared=shared)
 
@@ -106,23 +108,23 @@ def recurrent(count: int, heads: int, d_head: int) -> Layers:
     return Layers(count, state=heads * d_head * d_head)
 
 
-def compressed(count: int, heads: int, d: int, every: int, **choice: int) -> Layers:
+def compressed_layers(count: int, heads: int, d: int, every: int, **choice: int) -> Layers:
     """Layers that keep one vector of d numbers, key and value at once, for every so many tokens."""
     return Layers(count, d, heads, 2 * d, every=every, **choice)
 
 
 _ALL = [
     Model(
-        "Phi-3 mini 128k", 2024, "MHA", (grouped(32, 32, 32, 96),),
+        "Phi-3 mini 128k", 2024, "MHA", (grouped_layers(32, 32, 32, 96),),
         "config.json of microsoft/Phi-3-mini-128k-instruct",
     ),
     Model(
-        "Llama 3.1 8B", 2024, "GQA", (grouped(32, 32, 8, 128),),
+        "Llama 3.1 8B", 2024, "GQA", (grouped_layers(32, 32, 8, 128),),
         "Grattafiori et al. 2024 (Llama 3), table 3",
     ),
     Model(
         "Gemma 3 27B", 2025, "windows, one layer in 6 full",
-        (grouped(10, 32, 16, 128), grouped(52, 32, 16, 128, window=1024)),
+        (grouped_layers(10, 32, 16, 128), grouped_layers(52, 32, 16, 128, window=1024)),
         "Gemma team 2025 (Gemma 3), section 2; gemma/config.py of its code",
     ),
     Model(
@@ -136,17 +138,17 @@ _ALL = [
     ),
     Model(
         "gpt-oss-120b", 2025, "windows, one layer in 2 full",
-        (grouped(18, 64, 8, 64), grouped(18, 64, 8, 64, window=128)),
+        (grouped_layers(18, 64, 8, 64), grouped_layers(18, 64, 8, 64, window=128)),
         "config.json of openai/gpt-oss-120b",
     ),
     Model(
         "Qwen3-Next 80B", 2025, "linear, one layer in 4 full",
-        (grouped(12, 16, 2, 256), recurrent(36, 32, 128)),
+        (grouped_layers(12, 16, 2, 256), recurrent(36, 32, 128)),
         "Qwen3NextConfig in Transformers, whose defaults are this model",
     ),
     Model(
         "Gemma 4 E4B", 2026, "windows, and layers that share",
-        (grouped(7, 8, 2, 512, shared=3), grouped(35, 8, 2, 256, window=512, shared=15)),
+        (grouped_layers(7, 8, 2, 512, shared=3), grouped_layers(35, 8, 2, 256, window=512, shared=15)),
         "config.json of google/gemma-4-E4B-it: every sixth full, the last 18 share",
     ),
     Model(
@@ -157,9 +159,9 @@ _ALL = [
     Model(
         "DeepSeek-V4 Flash", 2026, "compressed, 4 or 128 to one",
         (  # the window is in all 43 layers
-            compressed(43, 64, 512, 1, window=128),
-            compressed(21, 64, 512, 4, chosen=512, index_numbers=128, index_heads=64),
-            compressed(20, 64, 512, 128),
+            compressed_layers(43, 64, 512, 1, window=128),
+            compressed_layers(21, 64, 512, 4, chosen=512, index_numbers=128, index_heads=64),
+            compressed_layers(20, 64, 512, 128),
         ),
         "config.json of deepseek-ai/DeepSeek-V4-Flash, compress_ratios",
     ),

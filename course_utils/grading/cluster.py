@@ -68,7 +68,7 @@ def grade_there(queue: Iterator[Submission], settings: Settings, address: str) -
         return
     parcel_of = cache(lambda day: answer_key_parcel(settings.answer_key, day))
     plain = replace(settings, answer_key=AnswerKey(Path()), log="", out=None)  # workers cannot write a log here
-    with _connected(address) as cluster:
+    with _connect(address) as cluster:
         while waiting or cluster.running:
             for worker in cluster.idle():
                 if waiting:
@@ -148,7 +148,7 @@ class Cluster:
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[Cluster]:
+def _connect(address: str) -> Iterator[Cluster]:
     try:
         from distributed import Client
     except ImportError:
@@ -213,4 +213,4 @@ def _unpack(parcel: AnswerKeyParcel) -> AnswerKey:
 def _describe_mismatch(what: str) -> str:
     from distributed import get_worker
 
-    return f"the worker {get_worker().address} has {what}; install the same course there as here"
+    return f"the worker {get_worker().address} has {what}; install the same version of the course there"

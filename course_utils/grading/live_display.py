@@ -13,7 +13,7 @@ from course_utils.errors import one_line
 from course_utils.grading.classroom import ClassResult, grade_class
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.reports.report import print_table
-from course_utils.grading.results import Graded, Result, Settings, ungraded
+from course_utils.grading.results import Graded, Result, Settings, is_ungraded
 from course_utils.grading.workers import Watcher
 
 MOST_TABLES = 10
@@ -92,13 +92,13 @@ class Watch:
         """Say that a submission is graded last, because it takes long."""
         self.begun.pop((submission.student, submission.name), None)
         student = one_line(submission.student, 60)
-        line = f"put off: {student}: exercises run out of time, so the others are graded first"
+        line = f"put off: {student}: exercises run out of time, so the other submissions are graded first"
         self.console.print(line, markup=False, emoji=False, soft_wrap=True)
 
     def stopped(self, stored: bool) -> None:
         """Say how far the grading came, and how to go on."""
         self.bar.stop()
-        how = "the same command takes up from there" if stored else "with --out DIR they would have been kept"
+        how = "run the same command to continue" if stored else "with --out DIR their results would have been kept"
         print(f"course: stopped; {self.done} of {self.total} are graded, {how}", file=sys.stderr)
 
     def _show(self, submission: Submission, how_far: str) -> None:
@@ -128,7 +128,7 @@ def summary(result: ClassResult) -> str:
     """Return one line about a class: how many submissions there are, and how they did."""
     graded = result.graded
     parts = [f"{len(graded)} submissions", f"{_count(graded, 'passed')} with all points"]
-    counted = [each for each in graded if not ungraded(each)]
+    counted = [each for each in graded if not is_ungraded(each)]
     if full := sum(each.max_score for each in counted):
         parts.append(f"{100 * sum(each.score for each in counted) / full:.0f} % of the points on average")
     if unreadable := _count(graded, "unreadable"):

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from course_utils.files import write_whole
-from course_utils.grading.results import Graded, Result, Settings, ungraded
+from course_utils.grading.results import Graded, Result, Settings, is_ungraded
 
 STORE = ".results"
 
@@ -40,8 +40,8 @@ class StoredResults:
             return None
 
     def put(self, key: str, graded: Graded) -> None:
-        """Write a result, whole or not at all; skip one that is `ungraded`, because it may differ next time."""
-        if ungraded(graded):
+        """Write a result, whole or not at all; skip one that `is_ungraded`: it may differ next time."""
+        if is_ungraded(graded):
             return
         record = graded.as_record() | {"answers": dict(graded.answers)}
         text = json.dumps({"checksum": _checksum(key, record), "graded": record})

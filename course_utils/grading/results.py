@@ -116,6 +116,6 @@ class Graded:
         return record
 
 
-def ungraded(graded: Graded) -> bool:
+def is_ungraded(graded: Graded) -> bool:
     """Return whether an answer has no verdict, because the file could not be read or the grading machine failed."""
     return graded.status == "unreadable" or any(result.machine_failed for result in graded.exercises)

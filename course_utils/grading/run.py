@@ -95,7 +95,7 @@ def _find(paths: Sequence[Path], day: int | None) -> Submissions:
     with Console(stderr=True).status("reading the submissions") as status:
 
         def show(student: str) -> None:
-            status.update(f"reading what {escape(one_line(student, 60))} handed in")
+            status.update(f"reading the submission of {escape(one_line(student, 60))}")
 
         submissions = collect(list(paths), day, show)
     for note in submissions.notes:
@@ -127,9 +127,8 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
         _print_filled(filled, out)
     if old:
         some = ", ".join(old[:3]) + (", …" if len(old) > 3 else "")
-        _warn(
-            f"{out} still holds what an earlier run wrote, so do not send it as of this one ({len(old)} in all): {some}"
-        )
+        warning = "do not send them out as results of this one"
+        _warn(f"{out} still holds files of an earlier run; {warning} ({len(old)} in all): {some}")
     if warning := note_progress(graded, own, out):
         _warn(warning)
     if alone and own:

@@ -128,7 +128,7 @@ class Question:
         if len(set(self.choices)) != len(self.choices):
             raise self._error("two choices read the same")
         if len(self.truth) != 1 or self.truth[0] not in range(len(self.choices)):
-            raise self._error("truth is none of the choices")
+            raise self._error("truth is not one of the choices")
 
     def _error(self, what: str) -> ValueError:
         return ValueError(f"guess {self.name!r} of day {self.day}: {what}")

@@ -86,9 +86,8 @@ def keep(question: Question, guess: Sequence[float], root: Path = WORK_FOLDER) -
         except CourseError:
             copy = keep_copy(path)
             stored, earlier = {}, []
-            remark = (
-                f"{_name_of(path, root)} could not be read. It is in {_name_of(copy, root)} now, and a new one began."
-            )
+            place = _name_of(copy, root)
+            remark = f"{_name_of(path, root)} could not be read. It is now in {place}, and a new one was started."
         before = stored.get(question.name)
         if before and before.asked.same_question(question):
             stored[question.name] = replace(before, last=guess, count=before.count + 1)
@@ -151,4 +150,4 @@ def _name_of(path: Path, root: Path) -> str:
 
 
 def _broken(path: Path, root: Path) -> str:
-    return f"{_name_of(path, root)} is no record of guesses; the next guess puts it aside, or delete it"
+    return f"{_name_of(path, root)} is not a record of guesses; the next guess sets it aside, or you can delete it"

@@ -29,7 +29,7 @@ def reset_exercise(root: Path, day: int) -> tuple[Path, Path | None]:
     fresh = _fresh(root, name)
     for path in (target, target.parent / "kept"):
         if path.is_symlink():
-            raise CourseError(f"{path}: a symbolic link, which a reset leaves alone; move it away")
+            raise CourseError(f"{path}: a symbolic link, which a reset does not touch; move it away")
     copy = None
     if target.exists():
         if target.read_bytes() == fresh.encode():

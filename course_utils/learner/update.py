@@ -133,9 +133,9 @@ def _plan(git: _Git, name: str, base: str, new: str) -> _Plan:
     path = git.root / name
     for each in (path, path.parent / "kept"):
         if each.is_symlink():
-            raise CourseError(f"{each}: a symbolic link, which an update leaves alone; move it away; {UNCHANGED}")
+            raise CourseError(f"{each}: a symbolic link, which an update does not touch; move it away; {UNCHANGED}")
     if not path.is_file():
-        raise CourseError(f"{path}: stands where the new edition has a file; move it away; {UNCHANGED}")
+        raise CourseError(f"{path}: is in the place of a file of the new edition; move it away; {UNCHANGED}")
     mine, theirs = path.read_bytes(), git.content(new, name)
     if mine == theirs or _only_opened(mine, git.content(base, name)):
         return _Plan(name, path, same=True)
@@ -178,11 +178,13 @@ class _Git:
     def __init__(self, root: Path):
         self.root = root.resolve()
         if not shutil.which("git"):
-            raise CourseError(f"git brings a newer edition, and it is not installed; {UNCHANGED}")
-        refuse = f"{self.root}: not a clone that git made" + ("" if IN_CHECKOUT else f"; {folder_advice()}")
+            raise CourseError(f"an update needs git, which is not installed; {UNCHANGED}")
+        refuse = f"{self.root}: not a git clone" + ("" if IN_CHECKOUT else f"; {folder_advice()}")
         top = self.run("rev-parse", "--show-toplevel", refuse=refuse)
         if Path(top.rstrip("\n")).resolve() != self.root:
-            raise CourseError(f"{self.root}: lies in another project's clone; clone the course by itself; {UNCHANGED}")
+            raise CourseError(
+                f"{self.root}: is inside another project's clone; clone the course by itself; {UNCHANGED}"
+            )
         at_work = [self.run("rev-parse", "--git-path", name).rstrip("\n") for name in AT_WORK]
         if self.run("ls-files", "--unmerged") or any((self.root / path).exists() for path in at_work):
             raise CourseError(f"{self.root}: a merge or rebase is under way; end it with git first; {UNCHANGED}")
@@ -210,7 +212,7 @@ class _Git:
         """Fetch, and return two commits: the last one that this edition shares with the newest, and the newest."""
         remotes = self.run("remote").split()
         if not remotes:
-            raise CourseError(f"{self.root}: this clone has no remote to bring an edition from; {UNCHANGED}")
+            raise CourseError(f"{self.root}: this clone has no remote to get an edition from; {UNCHANGED}")
         remote, name = ("origin" if "origin" in remotes else remotes[0]), "HEAD"
         branch = self.run("branch", "--show-current").strip()
         with suppress(CourseError):  # the branch has no upstream branch

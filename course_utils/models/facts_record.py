@@ -56,7 +56,7 @@ def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:
         _agreement(real, facts.SWEPT[: 1 if quick else None]),
         _record_looks(real, facts.READ[: 1 if quick else None]),
         _record_without_parts(real, opening(256)),
-        _divided(real, opening(256), facts.DIVISORS[:: 3 if quick else 1]),
+        _measure_divided(real, opening(256), facts.DIVISORS[:: 3 if quick else 1]),
         _ahead(real, opening(256), range(1 if quick else len(real.model.blocks))),
         _windows(real, opening(768)),
         _caches(real, opening(512)),
@@ -69,8 +69,12 @@ def _scores(real: Real, text: Tensor) -> list[dict[str, Any]]:
     shares = facts.first_token_shares(real, text, since=64)
     previous = facts.previous_token_scores(real, text)
     row = {"fact": "first token", "tokens": text.shape[1], "loss": facts.loss(real, text), "since": 64}
-    row |= {"by_layer": _plain(shares.mean(1)), "heads_above_half": int((shares > 0.5).sum()), "shares": _plain(shares)}
-    return [row, {"fact": "previous token", "tokens": text.shape[1], "scores": _plain(previous)}]
+    row |= {
+        "by_layer": _as_lists(shares.mean(1)),
+        "heads_above_half": int((shares > 0.5).sum()),
+        "shares": _as_lists(shares),
+    }
+    return [row, {"fact": "previous token", "tokens": text.shape[1], "scores": _as_lists(previous)}]
 
 
 def _induction(real: Real, text: Tensor, draws: int) -> dict[str, Any]:
@@ -93,23 +97,30 @@ def _induction(real: Real, text: Tensor, draws: int) -> dict[str, Any]:
         | {"by_copy": facts.loss_by_copy(real, tokens, off=heads)}
         for heads in others
     ]
-    return row | {"scores": _plain(scores)}
+    return row | {"scores": _as_lists(scores)}
 
 
 def _agreement(real: Real, layers: Sequence[int]) -> dict[str, Any]:
     """The margins of the sentences, and their mean and how many are right without each head of some layers."""
     each = facts.margins_without_each(real, layers)  # (layers, heads, 12)
     weights = facts.subject_weights(real)  # (all layers, heads, 12)
-    row = {"fact": "agreement", "sentences": [*facts.PLURAL, *facts.SINGULAR], "margins": _plain(facts.margins(real))}
-    row |= {"head": facts.SUBJECT_HEAD, "without_head": _plain(facts.margins(real, [facts.SUBJECT_HEAD]))}
-    row |= {"subject_weights": _plain(weights.mean(-1)), "subject_weights_of_head": _plain(weights[facts.SUBJECT_HEAD])}
-    row |= {"layers": [*layers], "margin_without_each": _plain(each.mean(-1))}
+    row = {
+        "fact": "agreement",
+        "sentences": [*facts.PLURAL, *facts.SINGULAR],
+        "margins": _as_lists(facts.margins(real)),
+    }
+    row |= {"head": facts.SUBJECT_HEAD, "without_head": _as_lists(facts.margins(real, [facts.SUBJECT_HEAD]))}
+    row |= {
+        "subject_weights": _as_lists(weights.mean(-1)),
+        "subject_weights_of_head": _as_lists(weights[facts.SUBJECT_HEAD]),
+    }
+    row |= {"layers": [*layers], "margin_without_each": _as_lists(each.mean(-1))}
     return row | {"right_without_each": (each > 0).sum(-1).tolist()}
 
 
 def _record_looks(real: Real, requests: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
     looks = [
-        {"sentence": sentence, "from": i, "to": j, "weights": _plain(facts.where(real, sentence, i, j))}
+        {"sentence": sentence, "from": i, "to": j, "weights": _as_lists(facts.where(real, sentence, i, j))}
         for sentence, i, j in requests
     ]
     return {"fact": "where", "head": facts.SUBJECT_HEAD, "looks": looks}
@@ -121,7 +132,7 @@ def _record_without_parts(real: Real, text: Tensor) -> dict[str, Any]:
     return row | {"without_rotation": facts.loss_without(real, text, rotated=False)}
 
 
-def _divided(real: Real, text: Tensor, divisors: Sequence[int]) -> dict[str, Any]:
+def _measure_divided(real: Real, text: Tensor, divisors: Sequence[int]) -> dict[str, Any]:
     """What the model does when its scores are divided by each of these numbers: loss, effective keys, and a text."""
     prompt = "Once upon a time"
     tokens = real.encode(prompt)[0].tolist()
@@ -186,7 +197,7 @@ def _drafts(real: Real, name: str, n: int) -> dict[str, Any]:
     return row | {"written": real.tokenizer.decode(real.stream(tokens, n))}
 
 
-def _plain(values: Tensor) -> list[Any]:
+def _as_lists(values: Tensor) -> list[Any]:
     return np.round(values.tolist(), 4).tolist()
 
 

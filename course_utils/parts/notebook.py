@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from course_utils.checks.cells import complete, defines
+from course_utils.checks.cells import complete_answer, defines
 from course_utils.checks.interactive import examine
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.course import EXERCISES, WORK_FOLDER, find_notebook
@@ -107,11 +107,11 @@ def _row(slot: Slot, folder: Path) -> Row:
     place = own[-1]
     end = next((i for i in range(place + 1, len(cells)) if cells[i].startswith("check(")), place + 1)
     above, after, below = cells[:place], cells[place + 1 : end], cells[end:]
-    source = complete(cells[place], above, after, below, [slot.name]).source
+    source = complete_answer(cells[place], above, after, below, [slot.name]).source
     namespace: dict[str, Any] = {"__name__": "parts"}
     interrupts = list[int]()
     try:
-        with _recorded(interrupts):
+        with _record_interrupts(interrupts):
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), TimeLimit() as limit:
                 _run(source, namespace)
             if limit.message:
@@ -135,7 +135,7 @@ def _run(source: str, namespace: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _recorded(interrupts: list[int]) -> Iterator[None]:
+def _record_interrupts(interrupts: list[int]) -> Iterator[None]:
     """Record the interrupts that come from outside within a block; outside the main thread one is recorded at once."""
     if threading.current_thread() is not threading.main_thread():
         interrupts.append(signal.SIGINT)
@@ -161,4 +161,4 @@ def _code_cells(path: Path) -> list[str]:
         cells = json.loads(path.read_text(encoding="utf-8-sig"))["cells"]
         return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise CourseError(f"{path.name}: this is no notebook ({type(error).__name__})") from None
+        raise CourseError(f"{path.name}: not a notebook ({type(error).__name__})") from None

@@ -19,7 +19,7 @@ def matrix(rng: random.Random, rows: int, columns: int, entries: tuple[int, ...]
     return np.array([[rng.choice(entries) for _ in range(columns)] for _ in range(rows)], dtype=float)
 
 
-def written(name: str, values: Any) -> str:
+def write_values(name: str, values: Any) -> str:
     """Return numbers as the statement of a problem shows them."""
     rows = np.atleast_2d(np.asarray(values, dtype=float))
     text = "; ".join("  ".join(f"{x:g}".replace("-", "−") for x in row) for row in rows)
@@ -66,7 +66,7 @@ def softmax_row(rng: random.Random) -> Drawn:
             "The largest exponential is left out of the sum."),
         Slip("the mean", lambda v: v["exponentials"].mean(), "This is the mean of the exponentials, not their sum."),
     ))  # fmt: skip
-    statement = f"The softmax of a row.\n{written('row', row)}"
+    statement = f"The softmax of a row.\n{write_values('row', row)}"
     return statement, {"row": row}, (shifted, exponentials("shifted"), total, weights())
 
 
@@ -80,7 +80,7 @@ def attention(n: int, m: int) -> Callable[[random.Random], Drawn]:
             Q, K = matrix(rng, n, 2), matrix(rng, m, 2)
             scores = Q @ K.T
         statement = f"Attention of {n} queries to {m} keys, d_k = 2. Rows are queries, keys and values.\n" + "\n".join(
-            written(name, x) for name, x in (("Q", Q), ("K", K), ("V", V))
+            write_values(name, x) for name, x in (("Q", Q), ("K", K), ("V", V))
         )
         return statement, {"Q": Q, "K": K, "V": V}, (SCORES, SCALED, exponentials("scaled"), WEIGHTS, OUTPUT)
 
@@ -157,7 +157,7 @@ def causal_row(rng: random.Random) -> Drawn:
     ))  # fmt: skip
     statement = (
         "One row of causal attention: the query is token 2, the third of four, and d_k = 4.\n"
-        f"{written('scores', row)}\n{written('values', values)}"
+        f"{write_values('scores', row)}\n{write_values('values', values)}"
     )
     return statement, {"row": row, "values": values}, (scaled, powers, last, output)
 
@@ -181,10 +181,9 @@ def softmax_gradient(rng: random.Random) -> Drawn:
             Slip("not centred", lambda v: v["p"] * v["g"], "This is p times g: the mean is not subtracted."),
         )),
     )  # fmt: skip
-    statement = (
-        f"The gradient of a softmax: p are its weights, g is the gradient with respect to them.\n{written('p', p)}\n"
-    )
-    return statement + written("g", g), {"p": p, "g": g}, steps
+    task = "The gradient of a softmax: p are its weights, g is the gradient with respect to them."
+    statement = f"{task}\n{write_values('p', p)}\n{write_values('g', g)}"
+    return statement, {"p": p, "g": g}, steps
 
 
 def online_softmax(rng: random.Random) -> Drawn:
@@ -227,7 +226,9 @@ def online_softmax(rng: random.Random) -> Drawn:
     output = Step("output", "o over l", lambda v: v["key 2"][2] / v["key 2"][1], (
         Slip("not divided", lambda v: v["key 2"][2], "This is o. Divide it by l."),
     ))  # fmt: skip
-    statement = f"Online softmax, one key at a time.\n{written('scores', scores)}\n{written('values', values)}"
+    statement = (
+        f"Online softmax, one key at a time.\n{write_values('scores', scores)}\n{write_values('values', values)}"
+    )
     return statement, {"scores": scores, "values": values}, (*steps, output)
 
 

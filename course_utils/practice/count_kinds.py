@@ -18,7 +18,7 @@ def figures(**values: float) -> dict[str, np.ndarray]:
     return {name: np.asarray(float(value)) for name, value in values.items()}
 
 
-def listed(values: dict[str, str]) -> str:
+def list_figures(values: dict[str, str]) -> str:
     """Return the figures of a problem as text, one per line."""
     return "\n".join(f"{name}: {value}" for name, value in values.items())
 
@@ -46,7 +46,7 @@ def dot_variance(rng: random.Random) -> Drawn:
             Slip("the std", lambda v: v["std"] / v["n"], "Divide the variance by d_k, not the standard deviation."),
         )),
     )  # fmt: skip
-    statement = "The entries of q and k are independent and have mean 0.\n" + listed(
+    statement = "The entries of q and k are independent and have mean 0.\n" + list_figures(
         {"variance of an entry of q": str(a), "variance of an entry of k": str(b), "d_k": str(n)}
     )
     return statement, figures(a=a, b=b, n=n), steps
@@ -85,7 +85,7 @@ def layer_cost(rng: random.Random) -> Drawn:
     )  # fmt: skip
     statement = (
         "One layer: multi-head attention without biases, and a feed-forward network of two matrices.\n"
-        + listed({"T, tokens": str(T), "d_model": str(d), "h, heads": str(h), "d_ff": str(widening * d)})
+        + list_figures({"T, tokens": str(T), "d_model": str(d), "h, heads": str(h), "d_ff": str(widening * d)})
     )
     return statement, figures(T=T, d=d, h=h, f=widening * d), steps
 
@@ -142,7 +142,7 @@ def cache_bytes(rng: random.Random) -> Drawn:
             Slip("MiB", lambda v: v["bytes"] / 2**20, "These are MiB: divide by 1024 once more."),
         ), count=True),
     )  # fmt: skip
-    return "The cache of keys and values of a batch.\n" + listed(statement), inputs, steps
+    return "The cache of keys and values of a batch.\n" + list_figures(statement), inputs, steps
 
 
 def longest_context(rng: random.Random) -> Drawn:
@@ -165,7 +165,7 @@ def longest_context(rng: random.Random) -> Drawn:
                 "The sequences share the room: divide by how many there are."),
         ), count=True),
     )  # fmt: skip
-    return "The longest context that fits on a card.\n" + listed(statement), inputs, steps
+    return "The longest context that fits on a card.\n" + list_figures(statement), inputs, steps
 
 
 KINDS: dict[str, Callable[[random.Random], Drawn]] = {

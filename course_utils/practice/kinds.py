@@ -31,9 +31,9 @@ def problem(kind: str, number: int) -> Problem:
     """
     if kind not in KINDS:
         near = "".join(f", did you mean {name}?" for name in get_close_matches(kind, KINDS, 1))
-        raise UnknownKind(f"there is no practice of the kind {kind!r}{near or '; there is ' + ', '.join(KINDS)}")
+        raise UnknownKind(f"unknown kind: {kind!r}{near or '; the kinds are ' + ', '.join(KINDS)}")
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= LARGEST:
-        raise UnknownKind(f"a problem has a whole number from 0 to {LARGEST:,}, and {number!r} is none")
+        raise UnknownKind(f"the number of a problem is a whole number from 0 to {LARGEST:,}, not {number!r}")
     rng = random.Random(f"{kind}:{number}")
     for _ in range(MOST_DRAWS):
         statement, inputs, steps = KINDS[kind](rng)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .count_kinds import Drawn, figures, listed
+from .count_kinds import Drawn, figures, list_figures
 from .problem import Slip, Step, Values
 
 
@@ -18,10 +18,10 @@ def batching(rng: random.Random) -> Drawn:
     steps = (
         Step("static", "steps of static batching", lambda v: max(v["a"], v["b"]) + v["c"], (
             Slip("one by one", lambda v: v["a"] + v["b"] + v["c"], "A and B run side by side: the longer one counts."),
-            Slip("continuous", _refilled,
+            Slip("continuous", _count_refilled_steps,
                 "This refills a slot at once. A static batch lets nobody in until both are done."),
         )),
-        Step("continuous", "steps of continuous batching", _refilled, (
+        Step("continuous", "steps of continuous batching", _count_refilled_steps, (
             Slip("after the longer", lambda v: max(v["a"], v["b"]) + v["c"],
                 "C takes the slot of the one that is done first."),
             Slip("C alone", lambda v: min(v["a"], v["b"]) + v["c"],
@@ -35,10 +35,10 @@ def batching(rng: random.Random) -> Drawn:
         )),
     )  # fmt: skip
     statement = {"tokens of A": str(a), "tokens of B": str(b), "tokens of C": str(c), "slots": "2"}
-    return "Requests A, B and C, all there at the start, their prompts done.\n" + listed(statement), inputs, steps
+    return "Requests A, B and C, all there at the start, their prompts done.\n" + list_figures(statement), inputs, steps
 
 
-def _refilled(v: Values) -> float | np.ndarray:
+def _count_refilled_steps(v: Values) -> float | np.ndarray:
     """Return the number of steps when C takes the slot of the shorter of A and B."""
     return max(v["a"], v["b"], min(v["a"], v["b"]) + v["c"])
 
@@ -81,7 +81,7 @@ def paged_slot(rng: random.Random) -> Drawn:
         "block size": str(size), "tokens of the text": str(tokens), "block table": " ".join(map(str, table)),
         "the token, counted from 0": str(token),
     }  # fmt: skip
-    return "A text in pages. Tokens, blocks and places are counted from 0.\n" + listed(statement), inputs, steps
+    return "A text in pages. Tokens, blocks and places are counted from 0.\n" + list_figures(statement), inputs, steps
 
 
 def speculation(rng: random.Random) -> Drawn:
@@ -121,7 +121,7 @@ def speculation(rng: random.Random) -> Drawn:
         "q of them": "  ".join(f"{each:.1f}" for each in q),
         "drafted": str(drafted), "drafts a round": str(gamma),
     }  # fmt: skip
-    return "A target with law p and a drafter with law q.\n" + listed(statement), inputs, steps
+    return "A target with law p and a drafter with law q.\n" + list_figures(statement), inputs, steps
 
 
 def _law(rng: random.Random) -> np.ndarray:

@@ -45,7 +45,7 @@ def practise(
     first = next((pair for pair in zip(posed.steps, marks, strict=True) if pair[1].status == "wrong"), None)
     if first is not None:
         step, mark = first
-        tell(f"\nThe first wrong step is {step.name}. The right answer is {written(mark.right, step.count)}.")
+        tell(f"\nThe first wrong step is {step.name}. The right answer is {write_typed(mark.right, step.count)}.")
     tell(f"\nThe same again: course practice {kind} --number {posed.number}")
     return marks
 
@@ -60,7 +60,7 @@ def describe_kinds() -> str:
     return "\n".join(["Kinds of practice, and the steps that each asks for:", *lines])
 
 
-def written(values: np.ndarray, count: bool = False) -> str:
+def write_typed(values: np.ndarray, count: bool = False) -> str:
     """Return numbers as they can be typed: to two decimals, and counts below 1 to three digits."""
     rows = np.atleast_2d(values)
     return "; ".join(" ".join(short(x, count) for x in row) for row in rows)

@@ -19,7 +19,7 @@ from .session import short
 
 TEMPLATE = Path(__file__).with_name("worksheet.typ")
 MOST_COPIES = 1000
-INSTALL = "worksheets are set by Typst, which is not installed here: pip install typst"
+INSTALL = "making worksheets needs Typst, which is not installed: pip install typst"
 
 
 class NoWorksheet(CourseError):

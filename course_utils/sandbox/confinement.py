@@ -86,7 +86,7 @@ class Confinement:
                 opened.append("it can use the network")
         elif self.level != "bubblewrap":
             held += "; no network, no new processes"
-        text = f"Student code was held by {held}."
+        text = f"Student code was confined by {held}."
         text += f" What stays open: {', '.join(opened)}." if opened else ""
         return f"{text} {self.why}".strip()
 
@@ -139,7 +139,7 @@ class KernelServer:
         late.cancel()
         report: dict[str, Any] = json.loads(line) if line else {"failed": self._last_line_of_log()}
         if "failed" in report:
-            raise NotConfined(f"no kernels by {self.level} on this machine: {report['failed']}")
+            raise NotConfined(f"no kernel can be confined by {self.level} on this machine: {report['failed']}")
         return Confinement(self.level, report["filter"])
 
     def _last_line_of_log(self) -> str:
@@ -185,7 +185,7 @@ def open_kernels(confinement: str = "best", warm: bool = True) -> KernelServer:
         CourseError: If `confinement` is none of these words.
     """
     if confinement not in ("best", "full", *LEVELS):
-        raise CourseError(f"confinement {confinement!r} is none of best, full, {', '.join(LEVELS)}")
+        raise CourseError(f"confinement {confinement!r} is not one of best, full, {', '.join(LEVELS)}")
     levels = {"best": LEVELS, "full": LEVELS[:1]}.get(confinement, (confinement,))
     failures = []
     for level in levels:

@@ -244,7 +244,7 @@ class GradingKernel(RunningKernel):
             content = message["content"]
             took = round(time.monotonic() - self.began, 3)
             raised = {name: str(content[name]) for name in ("ename", "evalue") if name in content}
-            self.log.note("answered", status=content.get("status"), seconds=took, heard=self.received, **raised)
+            self.log.note("answered", status=content.get("status"), seconds=took, received=self.received, **raised)
         return message
 
     def _next_message(self, stream: str) -> dict[str, Any]:

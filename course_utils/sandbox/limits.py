@@ -59,7 +59,7 @@ class Start:
 
 
 @contextmanager
-def uncounted(most: float) -> Iterator[None]:
+def exclude_from_limit(most: float) -> Iterator[None]:
     """Do not count the processor time of a block towards the limit of this process, up to `most` seconds."""
     import resource  # exists only on POSIX systems, and only there is a process limited
 

@@ -20,7 +20,7 @@ ANSWERS = "told"  # name of the one from which it reads
 LONGEST_LINE = 2**18  # bytes of a question
 MOMENT = 0.003  # seconds to wait for the next question before looking at anything else
 TURN = 0.1  # seconds of answering before looking at something else anyway
-UNUSUAL_QUESTION = "The cell asked in a way that a check does not"
+UNUSUAL_QUESTION = "The cell sent a question that no check sends"
 
 
 class Talk:
@@ -68,7 +68,7 @@ class Talk:
             if rest:
                 raise KernelLost("killed", UNUSUAL_QUESTION)
             if len(self.received) > LONGEST_LINE:
-                raise KernelLost("killed", "The cell asked a question that does not end")
+                raise KernelLost("killed", "The cell sent a question that does not end")
             if ended and self.answer is not None:
                 self.received = b""
                 self._send(self.answer(line.decode("utf-8", "replace")).encode() + b"\n")
@@ -80,7 +80,7 @@ class Talk:
                 text = text[os.write(self.answers, text) :]
             except BlockingIOError:  # the pipe is full
                 if not select.select([], [self.answers], [], max(0.0, end - time.monotonic()))[1]:
-                    raise KernelLost("killed", "The cell asked, and did not listen to the answer") from None
+                    raise KernelLost("killed", "The cell sent a question and did not read the answer") from None
 
     def close(self) -> None:
         """Close the grader's ends."""

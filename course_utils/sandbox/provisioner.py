@@ -166,7 +166,7 @@ class ConfinedProvisioner(LocalProvisioner):
         if not part and self.status is None:
             self.status = -1  # the server is gone, and the kernel with it
             if not self.started:
-                raise ConnectionError("the process that starts kernels hung up")
+                raise ConnectionError("the process that starts kernels closed the connection")
 
     def _hang_up(self) -> None:
         if self.connection is not None:

@@ -16,4 +16,4 @@ def verify_installed() -> None:
     """Raise CourseError, which says what to install, where a package for the site is missing."""
     for name in ("sphinx", "myst_nb", "sphinx_book_theme", "math_core", "genanki"):
         if find_spec(name) is None:
-            raise CourseError(f"pages are made with {name}, which is not installed here: pip install -e '.[site]'")
+            raise CourseError(f"making the pages needs {name}, which is not installed: pip install -e '.[site]'")

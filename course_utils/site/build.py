@@ -30,7 +30,7 @@ from course_utils.course import (
     version,
 )
 from course_utils.errors import CourseError
-from course_utils.files import Marker, write_all
+from course_utils.files import Marker, make_zip, write_all
 from course_utils.site import exercise_pages, flash_cards
 from course_utils.site.glossary import SOURCE, Entry, Place, entries, glossary_page, hinted, lessons_of, linked
 from course_utils.site.page_wording import page_texts
@@ -115,6 +115,18 @@ def build_site(root: Path, out: Path, progress: OnProgress = lambda _: None, pyt
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(made, out)
     return Site(out, len(list(out.rglob("*.html"))), sum(len(page.states) for page in pages))
+
+
+def zip_site(site: Site) -> Path:
+    """Write a finished site as one zip beside its folder, to be unpacked on a server, and return the zip's path.
+
+    Raises:
+        CourseError: the zip cannot be written.
+    """
+    files = (path for path in site.out.rglob("*") if path.is_file() and path.name != MARKER.name)
+    path = site.out.with_name(f"{site.out.name}.zip")
+    write_all({path: make_zip({file.relative_to(site.out.parent).as_posix(): file.read_bytes() for file in files})})
+    return path
 
 
 def write_source(root: Path, source: Path, python: str = "") -> list[Page]:

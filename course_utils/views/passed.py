@@ -9,10 +9,10 @@ from typing import Any
 
 from course_utils.course import IN_CHECKOUT
 from course_utils.progress import Exercise, exercises_of
-from course_utils.views.verdict_card import framed
+from course_utils.views.verdict_card import frame
 
 
-def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
+def describe_passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
     """Return a mimebundle in words and as HTML, for an exercise that has just passed.
 
     day: its number. done: the ids of all exercises of the day that passed since the kernel started, this one too.
@@ -22,7 +22,7 @@ def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
     exercises = exercises_of(day)
     if not exercises and not IN_CHECKOUT:
         message = f"✓ Passed. In this session {len(done)} exercise{'' if len(done) == 1 else 's'}."
-        return {"text/plain": message, "text/html": framed(message)}
+        return {"text/plain": message, "text/html": frame(message)}
     places = {exercise.id: place for place, exercise in enumerate(exercises)}
     here = exercises[places[grade_id]]
     reached = sum(exercise.points for exercise in exercises if exercise.id in done)
@@ -39,7 +39,7 @@ def passed(day: int, grade_id: str, done: Collection[str]) -> dict[str, Any]:
         minutes = f"({_minutes(exercises[place])})"
         words = f"Next: {heading} {minutes}."
         link = f'Next: <a href="#{html.escape(_anchor(heading))}">{html.escape(heading)}</a> {minutes}.'
-    return {"text/plain": f"{head} {so_far} {words}", "text/html": framed(f"{html.escape(so_far)} {link}")}
+    return {"text/plain": f"{head} {so_far} {words}", "text/html": frame(f"{html.escape(so_far)} {link}")}
 
 
 def _anchor(heading: str) -> str:

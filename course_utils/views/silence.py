@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _STREAMS = ("stdout", "stderr")
-_here = threading.local()  # .silenced: how many `silenced` this thread is in
+_here = threading.local()  # .silenced: how many `hide_prints` this thread is in
 _lock = threading.Lock()
 _inside = 0  # of all threads
 
@@ -30,7 +30,7 @@ class _Stream:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
+def hide_prints() -> Iterator[None]:
     """Hide everything that this thread prints inside, warnings too."""
     _enter(1)
     _here.silenced = getattr(_here, "silenced", 0) + 1

@@ -28,10 +28,10 @@ def verdict_card(
     """
     parts = [f"<strong>{_mark(good)} {html.escape(head)}</strong>", _message(message, slip), _example(example)]
     parts += [_steps(steps), _paragraph(f'<span style="{_QUIET}">{_lines(note)}</span>') if note else ""]
-    return framed("".join(parts), GOOD if good else BAD)
+    return frame("".join(parts), GOOD if good else BAD)
 
 
-def framed(inside: str, colour: str = GOOD) -> str:
+def frame(inside: str, colour: str = GOOD) -> str:
     """Return HTML in a box with an edge of that colour."""
     style = f"border-left: 4px solid {colour}; background: {_TINTS[colour]}; border-radius: 4px"
     return f'<div style="{style}; margin: 6px 0; padding: 8px 14px; max-width: 720px">{inside}</div>'

@@ -164,7 +164,7 @@ def test_the_secret_is_the_file_without_its_last_newline(tmp_path):
     file.chmod(0o644)
     secret, warning = read_secret(file)
     assert secret == SECRET
-    assert "others on this machine can read" in warning
+    assert "other users of this machine can read" in warning
 
 
 @pytest.mark.parametrize(
@@ -466,7 +466,9 @@ def test_a_bundle_of_another_edition_is_refused_with_what_to_do(keys, edition, t
     shutil.copy(COURSE.path(1), tmp_path / "solutions")
     result = CliRunner().invoke(app, ["grade", str(COURSE.path(1)), "--bundle", str(tmp_path)])
     assert isinstance(result.exception, CourseError)
-    assert f"a bundle of edition {edition}, and this is {version()}: grade with that one" in str(result.exception)
+    assert f"a bundle of edition {edition}, but this course is edition {version()}: grade with that edition" in str(
+        result.exception
+    )
 
 
 @pytest.mark.parametrize("name", ["the keys of hidden inputs", "the keys of hidden inputs in numbers"])
@@ -582,7 +584,7 @@ def test_a_release_without_a_secret_says_that_hidden_inputs_are_public(quick, tm
     result = CliRunner().invoke(app, ["release", "--out", str(tmp_path / "out"), "--days", "2, 1"])
     assert result.exit_code == 0, result.output
     assert "days 1, 2:" in result.stdout
-    assert "hidden inputs are those of the public course" in result.stderr
+    assert "the hidden inputs are those of the public course" in result.stderr
     bundle = tmp_path / "out" / "grader"
     assert json.loads((bundle / "keys.json").read_text()) == {"edition": version()}
     assert (bundle / "solutions" / LESSON).read_bytes() == COURSE.path(1).read_bytes()

@@ -7,6 +7,7 @@ import re
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from in_process import course
 from needs import PYODIDE
 from page_verdicts import cells_of
 
@@ -27,6 +28,10 @@ def softmax_row(row):
     return [e / sum(exps) for e in exps]
 """
 RIGHT = NAIVE.replace("math.exp(x)", "math.exp(x - max(row))")
+TYPE = """(sources) => {  // into cells of the notebook that is open in JupyterLab
+  for (const { model } of window.courseNotebook.content.widgets)
+    if (model.id in sources) model.sharedModel.setSource(sources[model.id]);
+}"""
 STUB = "def softmax_row(row):\n    {}\n"
 
 
@@ -170,14 +175,19 @@ SLIPS = {  # what replaces what in the course's answer
 }
 
 
+def slip(day, grade_id):
+    """The course's answer to an exercise with the slip in it."""
+    solution = cells_of(day)[2][grade_id]
+    source = solution.replace(*SLIPS[day, grade_id], 1)
+    assert source != solution
+    return source
+
+
 @pytest.mark.parametrize(("day", "grade_id"), SLIPS)
 def test_a_slip_gets_the_message_of_the_notebook(opened, day, grade_id):
-    given, _, solutions = cells_of(day)
-    right, wrong = SLIPS[day, grade_id]
-    source = solutions[grade_id].replace(right, wrong, 1)
-    assert source != solutions[grade_id]
+    source = slip(day, grade_id)
     records = []
-    in_page.check(day, grade_id, given, {}, source, records.append)
+    in_page.check(day, grade_id, cells_of(day)[0], {}, source, records.append)
     page = opened(f"exercises/{day_numbered(day).notebook(EXERCISES).stem}")
     write(place_of(page, grade_id), source)
     message = result_of(place_of(page, grade_id))
@@ -198,10 +208,10 @@ FAULTS = {
     "a return outside": ("return 1\n", "The cell is not valid Python: 'return' outside function"),
     "an exit": ("raise SystemExit\n", "SystemExit"),
     "an error in the cell": ("1 / 0\n", "ZeroDivisionError: division by zero, at line 1"),
-    "another name": ("def soft(row):\n    return row\n", "The cell defines no softmax_row."),
+    "another name": ("def soft(row):\n    return row\n", "The cell does not define softmax_row."),
     "PyTorch": (STUB.format("import torch\n    return torch.softmax(row)"), "PyTorch is not on this page"),
     "input": (STUB.format("return input()"), "input() does not work here"),
-    "a newer NumPy": ("import numpy as np\n" + STUB.format("return np.matvec(row, row)"), "The page has NumPy 2.0.2"),
+    "a newer NumPy": ("import numpy as np\n" + STUB.format("return np.matvec(row, row)"), "This page has NumPy 2.0.2"),
     "prints without end": (STUB.format("while True: print('x' * 999)"), "Stopped after printing 1,048,576 characters"),
     "too much memory": (STUB.format("text = 'x'\n    while True: text += text"), "MemoryError"),
 }
@@ -283,28 +293,78 @@ def test_what_is_written_survives_closing_and_is_shown_in_another_tab(opened):
     assert "max(row)" in place_of(third).locator(".course-code").inner_text()
 
 
-def test_a_downloaded_notebook_is_the_exercises_with_the_answers_in_it(opened):
-    page = opened(DAY1)
-    answer(page, RIGHT)
+def downloaded(page, folder):
+    """The file that a page gives, saved in a folder under the name that the page gives it."""
     with page.expect_download() as download:
         page.get_by_role("button", name="Download as a notebook").click()
-    got = nbformat.read(download.value.path(), 4)
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
+
+
+def test_a_downloaded_notebook_is_the_exercises_with_the_answers_in_it(opened, tmp_path):
+    page = opened(DAY1)
+    answer(page, RIGHT)
+    path = downloaded(page, tmp_path)
     expected = nbformat.read(day_numbered(1).notebook(EXERCISES), 4)
-    assert download.value.suggested_filename == day_numbered(1).notebook(EXERCISES).name
+    assert path.name == day_numbered(1).notebook(EXERCISES).name
     next(cell for cell in expected.cells if cell.id == "softmax_row").source = RIGHT
-    assert got == expected
+    assert nbformat.read(path, 4) == expected
 
 
-def test_answers_that_need_torch_come_back_with_the_download(opened):
+def test_a_downloaded_notebook_gets_the_points_that_the_page_showed(opened, tmp_path):
+    """Right answers, wrong ones, one that fails at its first line, and exercises that nobody touched."""
+    page = opened(DAY1)
+    solutions = cells_of(1)[2]
+    right = ("softmax_row", "by_hand_two", "scores", "attention_batched")
+    wrong = {  # an answer that is half right, one that uses it, a number by hand, a cell that is not Python
+        "soft_lookup": solutions["soft_lookup"].replace("return", "return 2 *", 1),
+        "scale_scores": slip(1, "scale_scores"),
+        "attention_lists": slip(1, "attention_lists"),
+        "by_hand_three": solutions["by_hand_three"].replace("0.", "1.", 1),
+        "find_the_bug": "def (",
+    }
+    shown = dict.fromkeys(all_exercises(1), 0.0)
+    for grade_id, source in ({name: solutions[name] for name in right} | wrong).items():
+        assert source != solutions[grade_id] or grade_id in right
+        write(place_of(page, grade_id), source)
+        result_of(place_of(page, grade_id))
+        shown[grade_id] = float(points(place_of(page, grade_id)).removeprefix("✓ ").partition(" ")[0])
+    path = downloaded(page, tmp_path)
+    code, _, complaint = course("grade", path.name, "--out", "grades", "--cold", cwd=tmp_path)
+    assert code == 0, complaint
+    (graded,) = json.loads((tmp_path / "grades" / "grades.json").read_text(encoding="utf-8"))["submissions"]
+    assert {each["id"]: each["score"] for each in graded["exercises"]} == shown
+    assert all(shown[name] == all_exercises(1)[name].points for name in right)
+    assert all(shown[name] < all_exercises(1)[name].points for name in wrong)
+    assert page.locator(".course-total b").inner_text().startswith(f"{graded['score']:g} of ")
+
+
+def test_a_page_takes_back_what_jupyterlab_saved(opened, lab, tmp_path):
+    page = opened(DAY1)
+    write(place_of(page), NAIVE)
+    path = downloaded(page, tmp_path)
+    changed = {"softmax_row": RIGHT, "scores": cells_of(1)[2]["scores"]}
+    with lab.open_file(path, [0]) as notebook:
+        lab.page.evaluate(TYPE, changed)
+        saved = notebook.save()
+        assert {cell.id: cell.source for cell in saved.cells if cell.id in changed} == changed
+        page.locator(".course-total input").set_input_files(lab.folder / notebook.path)
+    page.get_by_text("2 answers are here now").wait_for()
+    for name, source in changed.items():
+        place_of(page, name).locator(".course-code").click()
+        assert place_of(page, name).locator(".cm-content").inner_text().split() == source.split()
+        assert "✓" in result_of(place_of(page, name))
+
+
+def test_answers_that_need_torch_come_back_with_the_download(opened, tmp_path):
     """A notebook goes through the page, and nothing in it is lost."""
     page = opened(DAY1)
     solutions = day_numbered(1).notebook(SOLUTIONS)
     page.locator(".course-total input").set_input_files(solutions)
     page.get_by_text("answers are here now").wait_for()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download as a notebook").click()
     got, expected = ({cell.id: cell.source for cell in nbformat.read(path, 4).cells if is_answer(cell)}
-                     for path in (download.value.path(), solutions))  # fmt: skip
+                     for path in (downloaded(page, tmp_path), solutions))  # fmt: skip
     assert got == expected
 
 

@@ -243,6 +243,6 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path, monkeypatch):
     with pytest.raises(CourseError, match="cannot be written"):
         make_cards(tmp_path / "file")
     monkeypatch.setitem(sys.modules, "genanki", None)
-    with pytest.raises(NoCards, match=r"^an Anki deck is written by genanki, .* pip install genanki$"):
+    with pytest.raises(NoCards, match=r"^writing an Anki deck needs genanki, .* pip install genanki$"):
         make_cards(tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from course_utils.answer_key.key import COURSE
-from course_utils.checks.cells import complete, defines, modules_not_graded, plain
+from course_utils.checks.cells import as_python, complete_answer, defines, modules_not_graded
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.grading.intake.answers import read_answers
 from course_utils.grading.intake.submitted_notebook import read_notebook
 
 
 def completed(source, *above, after=(), below=(), names=("answer",), known=()):
-    return complete(source, above, after, below, names, known)
+    return complete_answer(source, above, after, below, names, known)
 
 
 def run(source):
@@ -30,7 +30,7 @@ def test_an_indented_cell_is_read_as_ipython_reads_it():
         "\n\t\n\tdef answer():\n\t    return 1",
         "  %%time\n  answer = 1",
     ):
-        assert defines(cell, ["answer"]) and defines(plain(cell), ["answer"]), cell
+        assert defines(cell, ["answer"]) and defines(as_python(cell), ["answer"]), cell
     assert not defines("    def answer():\nreturn 1", ["answer"])
     assert defines("\ufeffdef answer():\n    return 1", ["answer"])
 

@@ -341,8 +341,8 @@ def test_a_score_is_taken_in_any_form(form):
         (day4.BiasAtTheEnd, "W_o has a bias: write bias=False."),
         (day4.OtherNames, "the layer has no nn.Linear called W_qkv"),
         (day4.ThreeMaps, "the layer has no nn.Linear called W_qkv"),
-        (day4.NoModule, "MultiHead is no module: write class MultiHead(nn.Module)"),
-        (day4.a_function_in_place_of_a_class, "MultiHead is no class"),
+        (day4.NoModule, "MultiHead is not a module: write class MultiHead(nn.Module)"),
+        (day4.a_function_in_place_of_a_class, "MultiHead is not a class"),
         (day4.AnotherMapToo, "the number of parameters is 180, expected 144."),
         (day4.AFrozenParameterMore, "the number of parameters is 145, expected 144."),
         (day4.WeightsThatDoNotLearn, "the number of parameters to train is 108, expected 144."),
@@ -391,7 +391,7 @@ def test_an_argmax_that_was_not_unravelled_is_told_how():
     [
         ("split_heads", day4.split_into_a_list, "the function returned a list of 1: return one tensor alone."),
         ("split_heads", day4.split_that_doubles_x, "writes into its arguments"),
-        ("split_heads", day4.split_in_float32, "the result is torch.float32, and what it is made of torch.float64"),
+        ("split_heads", day4.split_in_float32, "the result is torch.float32, but what it is made from is"),
         ("merge_heads", day4.merge_into_a_list, "the function returned a list of 1: return one tensor alone."),
         (
             "grouped_query",

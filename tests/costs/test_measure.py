@@ -362,7 +362,7 @@ def test_a_row_takes_a_line_and_a_float_six_digits(tmp_path):
 @pytest.mark.parametrize("benchmark", ["attention-cpu", "generation-cpu"])
 def test_findings_are_reported_in_lines_that_break_between_words(benchmark):
     result = records.recorded(benchmark)[0]
-    lines = records.told(result).split("\n")
+    lines = records.describe_findings(result).split("\n")
     assert " ".join(line.removeprefix("  ") for line in lines) == " ".join(result["findings"])
     assert sum(not line.startswith("  ") for line in lines) == len(result["findings"])
     assert max(map(len, lines)) <= records.COLUMNS

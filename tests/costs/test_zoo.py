@@ -5,7 +5,7 @@ import pytest
 from course_utils.costs.configurations import MODELS
 from course_utils.costs.memory import kv_cache_bytes
 from course_utils.costs.roofline import MACHINES, attention_core
-from course_utils.costs.zoo import ZOO, Layers, compressed, grouped, kept_per_token, latent, recurrent
+from course_utils.costs.zoo import ZOO, Layers, compressed_layers, grouped_layers, kept_per_token, latent, recurrent
 
 LONG = 2**17
 
@@ -17,14 +17,14 @@ def test_plain_layers_keep_what_a_configuration_does(here, there, T):
 
 
 def test_windows_keep_what_a_configuration_with_windows_does():
-    layers = grouped(4, 4, 1, 256), grouped(22, 4, 1, 256, window=512)
+    layers = grouped_layers(4, 4, 1, 256), grouped_layers(22, 4, 1, 256, window=512)
     for T in (1, 511, 512, 513, LONG):
         assert 2 * sum(kind.numbers_kept(T) for kind in layers) == MODELS["Gemma 3 1B"].cache_bytes(T)
 
 
 @pytest.mark.parametrize("n_kv_heads", [1, 8, 32])
 def test_a_step_of_grouped_heads_is_that_of_the_roofline(n_kv_heads):
-    flops, numbers = grouped(1, 32, n_kv_heads, 128).step(4096)
+    flops, numbers = grouped_layers(1, 32, n_kv_heads, 128).step(4096)
     core = attention_core(1, 32, 1, 4096, d_head=128, n_kv_heads=n_kv_heads)
     assert flops == core.flops
     assert 2 * numbers == core.bytes - 2 * 2 * 32 * 128  # without the query and the output
@@ -43,8 +43,8 @@ def test_only_deepseek_v3_waits_for_arithmetic_on_an_h200():
 
 
 def test_layers_that_share_keep_nothing_and_read_all_the_same():
-    alone = grouped(7, 8, 2, 512)
-    sharing = grouped(7, 8, 2, 512, shared=3)
+    alone = grouped_layers(7, 8, 2, 512)
+    sharing = grouped_layers(7, 8, 2, 512, shared=3)
     assert sharing.numbers_kept(100) * 7 == alone.numbers_kept(100) * 4
     assert sharing.step(100) == alone.step(100)
 
@@ -59,8 +59,8 @@ def test_chosen_entries_cost_an_index_and_save_reading():
 
 
 def test_compressed_entries_come_once_for_so_many_tokens():
-    assert [compressed(1, 1, 10, 4).entries(T) for T in (3, 4, 7, 8)] == [0, 1, 1, 2]
-    assert compressed(1, 1, 10, 1, window=128).entries(1000) == 128
+    assert [compressed_layers(1, 1, 10, 4).entries(T) for T in (3, 4, 7, 8)] == [0, 1, 1, 2]
+    assert compressed_layers(1, 1, 10, 1, window=128).entries(1000) == 128
 
 
 def test_a_state_does_not_grow_and_is_read_and_written():

@@ -23,7 +23,7 @@ from in_process import course
 from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.course import version
-from course_utils.files import zipped
+from course_utils.files import make_zip
 from course_utils.grading import classroom
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.grade import grade_submission
@@ -113,7 +113,7 @@ def test_a_broken_submission_says_why_and_touches_no_other(tmp_path):
 def gives_back(out, name, members):
     """What feedback_NAME.zip holds by name, once a class of these members was graded, and graded again."""
     handed = out.with_name(f"{name}.zip")
-    handed.write_bytes(zipped(members))
+    handed.write_bytes(make_zip(members))
     for _ in range(2):  # a result that was kept goes back too
         graded = grade_class(collect.collect([handed]), replace(COLD, out=out, jobs=1)).graded
         write_reports(graded, out)
@@ -141,7 +141,7 @@ def test_feedback_goes_back_to_canvas_as_a_file_of_the_kind_that_was_handed_in(t
     """Canvas gives it the name of the file handed in, so a page of HTML would be called .ipynb."""
     members = {
         "lovelaceada_LATE_5001_80001_day1.ipynb": notebook(),
-        "boolegeorge_5002_80002_work.zip": zipped(
+        "boolegeorge_5002_80002_work.zip": make_zip(
             {"day1.ipynb": notebook({"scale_scores": RIGHT}), "day2.ipynb": b"{"}
         ),
         "anon_A1b2C_80003_day1.ipynb": notebook(),
@@ -162,7 +162,7 @@ def test_no_students_page_goes_back_with_another_download(tmp_path):
     for week, student in (("a", "Ada"), ("b", "Bob")):
         (tmp_path / week).mkdir()
         named = {f"{student}_70_assignsubmission_file_/day1.ipynb": notebook()}
-        (tmp_path / week / "download.zip").write_bytes(zipped(named))
+        (tmp_path / week / "download.zip").write_bytes(make_zip(named))
     both = collect.collect([tmp_path / "a" / "download.zip", tmp_path / "b" / "download.zip"])
     write_reports(grade_class(both, replace(COLD, out=tmp_path / "out", jobs=1)).graded, tmp_path / "out")
     names = [zipfile.ZipFile(path).namelist() for path in sorted((tmp_path / "out").glob("feedback_*.zip"))]
@@ -519,7 +519,7 @@ def test_a_run_that_was_stopped_leaves_nothing_running_and_is_taken_up_again(tmp
     running, arguments, scratch, out = begun(tmp_path)
     running.send_signal(signal.SIGINT)
     _, complaint = running.communicate(timeout=600)
-    message = "course: stopped; 2 of 3 are graded, the same command takes up from there\n"
+    message = "course: stopped; 2 of 3 are graded, run the same command to continue\n"
     assert (running.returncode, complaint) == (130, message)
     assert (running_in(scratch), list(scratch.iterdir())) == ([], [])
     (tmp_path / "class" / "cyd.ipynb").write_bytes(notebook(remark="c"))

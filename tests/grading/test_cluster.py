@@ -126,7 +126,7 @@ def test_no_submission_is_lost_while_no_worker_is_there(monkeypatch):
         def finished(self):
             return [(each, self.running.pop(each)) for each in list(self.running)]
 
-    monkeypatch.setattr(cluster, "_connected", lambda address: contextlib.nullcontext(Between()))
+    monkeypatch.setattr(cluster, "_connect", lambda address: contextlib.nullcontext(Between()))
     queue = [Submission(name, Path(f"{name}.ipynb"), 1, data=notebook()) for name in ("ada", "bob", "cyd")]
     assert [submission for submission, _ in grade_there(iter(queue), COLD, "")] == queue
 

@@ -446,7 +446,7 @@ def test_a_run_says_at_its_end_what_is_of_an_earlier_one(tmp_path):
     (tmp_path / "a.zip").write_bytes(zipped(files))
     place(tmp_path / "out", {"feedback/Cleo/day1.html": b"old"})
     _, _, complaint = course("grade", tmp_path / "a.zip", "--out", tmp_path / "out")
-    assert "what an earlier run wrote" in complaint and complaint.endswith("(1 in all): feedback/Cleo/day1.html\n")
+    assert "files of an earlier run" in complaint and complaint.endswith("(1 in all): feedback/Cleo/day1.html\n")
 
 
 def test_students_whose_folders_would_be_one_on_some_system_stay_two(tmp_path):

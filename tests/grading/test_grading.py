@@ -565,7 +565,7 @@ def test_the_command_grades_and_reports_and_too_few_points_give_status_1(tmp_pat
         (["day1_x.ipynb", "--out", "day1_x.ipynb"], "no reports can be written there"),
         (["--frobnicate"], "--frobnicate"),
         ([], "give the notebooks"),
-        (["notes.md"], "notes.md is no notebook: give files that end in .ipynb, or folders or zips of them"),
+        (["notes.md"], "notes.md is not a notebook: give files that end in .ipynb, or folders or zips of them"),
         (["nowhere"], "no such file"),
         (["nowhere.zip"], "no such file"),
         (["day1_x.ipynb", "--bundle", "."], "not a grader's bundle"),

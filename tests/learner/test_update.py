@@ -349,9 +349,21 @@ GONE: dict[str, dict[int, set[str]]] = {
             "the head of the story",
             "the head that looks back by one",
             "heads as wide as the model",
+            "scores of one token repeated",
         },
         5: {"the most frugal model"},
         6: {"loads of a key", "a larger block"},
+        7: {
+            "the knee",
+            "all of it cached",
+            "one system prompt",
+            "largest gap without a budget",
+            "the shortest p95 of the gap",
+            "drawing from p after a refusal",
+            "tokens of a round",
+            "acceptance of bigrams",
+            "bytes between machines",
+        },
     },
 }
 ASKED_ANEW = {"by_hand_three", "find_the_parcel"}  # exercises that have asked for something else since
@@ -480,7 +492,7 @@ REFUSED = {
     in_a_merge: "a merge or rebase is under way",
     of_another_history: "nothing in common",
     with_a_link: "a symbolic link",
-    with_a_folder_in_the_way: "stands where the new edition has a file",
+    with_a_folder_in_the_way: "is in the place of a file of the new edition",
     with_a_file_where_a_folder_comes: "cannot be put here",
     with_a_lock: "index.lock",
     where_git_gives_up: "cannot be put here",
@@ -511,11 +523,11 @@ def test_a_folder_that_is_no_clone_and_one_inside_another_project_are_left_alone
     authors, learner = editions
     unpacked = tmp_path / "unpacked"
     shutil.copytree(learner, unpacked, ignore=shutil.ignore_patterns(".git"))
-    with pytest.raises(CourseError, match=r"not a clone that git made .*nothing was changed"):
+    with pytest.raises(CourseError, match=r"not a git clone .*nothing was changed"):
         update(unpacked)
     shutil.copytree(unpacked, learner / "inner")
     publish(authors, {"library.py": "second = 2\n"})
-    with pytest.raises(CourseError, match="lies in another project's clone"):
+    with pytest.raises(CourseError, match="is inside another project's clone"):
         update(learner / "inner")
     assert (learner / "library.py").read_text() == "first = 1\n"
 
@@ -534,17 +546,17 @@ def test_the_command_says_what_became_of_the_learners_files(editions, monkeypatc
         [
             f"{EXERCISE} is the new edition's with 1 of your answers; yours is {KEPT}",
             "library.py is no longer in the course; yours is kept/library-1.py",
-            "the newest edition is here: 4 files are new or changed",
-            "the packages may be others too: the next make sets them up",
+            "you now have the newest edition: 4 files are new or changed",
+            "packages may have changed, too: the next make installs them",
             "If JupyterLab is open, stop it and start it again.",
         ],
-        ["this is the newest edition"],
+        ["you have the newest edition"],
     ):
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = capsys.readouterr()
         assert (ended.value.code or 0, out.splitlines()) == (0, lines)
-        assert ("no longer asks scores" in err) == (len(lines) > 1)
+        assert ("no longer contains scores" in err) == (len(lines) > 1)
 
 
 def test_the_stub_of_the_course_is_no_answer_of_the_learners(editions):

@@ -286,7 +286,7 @@ def test_answers_are_taken_as_the_grader_takes_them(tmp_path):
 def test_files_that_are_no_notebooks_and_names_that_are_no_parts(tmp_path):
     for text, error in (("{}", "KeyError"), ("[" * 100_000, "RecursionError")):
         (tmp_path / "day4_x.ipynb").write_text(text)
-        with pytest.raises(CourseError, match=rf"day4_x.ipynb: this is no notebook \({error}\)"):
+        with pytest.raises(CourseError, match=rf"day4_x.ipynb: not a notebook \({error}\)"):
             mine("split_heads", folder=tmp_path)
     assert "there is no notebook of day 1" in str(mine("softmax_row", folder=tmp_path))
     with pytest.raises(KeyError, match="no part of the real model is called 'rope'; there are softmax_row"):

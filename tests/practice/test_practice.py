@@ -9,7 +9,7 @@ import pytest
 
 from course_utils.practice import KINDS, problem, read_entry
 from course_utils.practice.kinds import UnknownKind
-from course_utils.practice.session import describe_kinds, practise, written
+from course_utils.practice.session import describe_kinds, practise, write_typed
 
 MANY = pytest.mark.thorough("a thousand problems of a kind are posed")
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -192,7 +192,7 @@ class TestTerminal:
         return practise(kind, number, ask, prompts.append), "\n".join(prompts)
 
     def test_it_asks_step_by_step_and_says_what_was_right(self):
-        right = [written(value) for value in problem("attention", 5).solution().values()]
+        right = [write_typed(value) for value in problem("attention", 5).solution().values()]
         marks, text = self.session("attention", 5, right)
         assert [mark.status for mark in marks] == ["right"] * 5
         assert "scores: the dot product of each query with each key (2 rows of 2)" in text
@@ -201,13 +201,15 @@ class TestTerminal:
     def test_the_first_wrong_step_is_told_with_its_slip_and_what_is_right(self):
         posed = problem("attention", 5)
         entered = posed.with_slip("scaled", posed.steps[1].slips[0])
-        _, text = self.session("attention", 5, [written(value) for value in entered.values()])
+        _, text = self.session("attention", 5, [write_typed(value) for value in entered.values()])
         assert "✗ scaled: not right. These are the scores. Divide them by √2." in text
         assert "✓ output: correct from your value on" in text
-        assert f"The first wrong step is scaled. The right answer is {written(posed.solution()['scaled'])}." in text
+        assert f"The first wrong step is scaled. The right answer is {write_typed(posed.solution()['scaled'])}." in text
 
     def test_what_cannot_be_read_is_asked_again_and_the_end_of_input_leaves_the_rest_empty(self):
-        marks, text = self.session("softmax", 2, ["abc", "1 2", written(problem("softmax", 2).solution()["shifted"])])
+        marks, text = self.session(
+            "softmax", 2, ["abc", "1 2", write_typed(problem("softmax", 2).solution()["shifted"])]
+        )
         assert "'abc' is not a number" in text and "2 numbers here, 3 numbers asked for" in text
         assert [mark.status for mark in marks] == ["right", "empty", "empty", "empty"]
 
@@ -226,4 +228,4 @@ class TestTerminal:
     def test_the_command_refuses_a_kind_that_there_is_not(self):
         ran = self.run("chess")
         assert (ran.returncode, ran.stdout) == (2, "")
-        assert ran.stderr.startswith("course: there is no practice of the kind 'chess'; there is softmax, attention")
+        assert ran.stderr.startswith("course: unknown kind: 'chess'; the kinds are softmax, attention")

@@ -156,7 +156,7 @@ def test_the_command(seed, tmp_path):
     told = f"2 sheets in {out}; to print them: {out / 'attention_all.pdf'}, key: {out / 'attention_key.pdf'}\n"
     assert ran.returncode == 0 and ran.stdout == told
     ran = run("--kind", "chess", "--seed-file", seed, "--out", out)
-    assert ran.returncode == 2 and ran.stderr.startswith("course: there is no practice of the kind 'chess'")
+    assert ran.returncode == 2 and ran.stderr.startswith("course: unknown kind: 'chess'")
     (tmp_path / "file").write_text("")
     ran = run("--kind", "softmax", "--copies", 1, "--seed-file", seed, "--out", tmp_path / "file")
     assert ran.returncode == 2 and "cannot be written" in ran.stderr and "Traceback" not in ran.stderr
@@ -164,7 +164,7 @@ def test_the_command(seed, tmp_path):
 
 def test_all_options_that_are_missing_are_named_at_once_and_a_kind_that_was_mistyped():
     code, _, text = course("worksheet", "--kind", "softmax")
-    assert code == 2 and "give --seed-file, --out as well" in text
+    assert code == 2 and "also give --seed-file, --out" in text
     assert "did you mean softmax?" in course("practice", "softmx")[2]
 
 

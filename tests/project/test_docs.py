@@ -175,6 +175,30 @@ def test_the_teachers_page_and_the_grader_take_their_seconds_from_one_place():
     assert time_limits.GRADED_SECONDS == 3 * time_limits.ANSWER_SECONDS
 
 
+@pytest.mark.parametrize(
+    ("heading", "folder"),
+    [
+        ('What happens in `check("softmax_row")`', "checks"),
+        ("What happens to one submission in `make grade`", "grading"),
+    ],
+)
+def test_each_function_on_the_walks_through_the_code_is_where_they_say(heading, folder):
+    text = (ROOT / "docs" / "internals.md").read_text(encoding="utf-8")
+    section = text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    steps = re.split(r"^\d+\. ", section, flags=re.MULTILINE)[1:]
+    assert len(steps) == 10
+    for step in steps:
+        words = re.findall(r"`([\w./]+)`", step)
+        modules = [ROOT / "course_utils" / word.removeprefix("course_utils/") for word in words if word.endswith(".py")]
+        modules = [
+            path if path.exists() else ROOT / "course_utils" / folder / path.relative_to(ROOT / "course_utils")
+            for path in modules
+        ]
+        code = "".join(path.read_text(encoding="utf-8") for path in modules)
+        for name in (word.rpartition(".")[2] for word in words if not word.endswith(".py")):
+            assert re.search(rf"(def|class) {name}\b|import .*\b{name}\b", code), (name, step)
+
+
 def test_what_is_of_a_class_lies_beside_the_course_and_git_ignores_it_inside():
     teaching, github = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("teaching.md", "github.md"))
     assert all(f"../{name}".rstrip("/") in teaching for name in OF_A_CLASS)

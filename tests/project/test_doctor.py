@@ -141,10 +141,10 @@ def test_a_sandbox_that_holds_less_or_not_at_all(monkeypatch):
     assert ("apt-get install bubblewrap" in finding.todo) == (sys.platform == "linux")
 
     def refused(warm):
-        raise NotConfined("no kernels by limits on this machine: why")
+        raise NotConfined("no kernel can be confined by limits on this machine: why")
 
     monkeypatch.setattr(confinement, "open_kernels", refused)
-    assert "no kernels by limits" in doctor.sandbox().found
+    assert "no kernel can be confined by limits" in doctor.sandbox().found
 
 
 def test_no_chromium(monkeypatch):

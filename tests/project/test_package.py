@@ -165,7 +165,7 @@ import json, shutil, sys
 sys.path.insert(0, sys.argv[1])  # the tests' own folder
 import in_process
 from course_utils import course, guesses
-from course_utils.views.passed import passed
+from course_utils.views.passed import describe_passed
 from course_utils.views import Guess, ProgressMap
 
 asked = Guess.number(1, "one", "How many?", truth=3, low=0, high=10)
@@ -173,7 +173,8 @@ asked.take(4)
 commands = ["progress", "check", "reset 1", "grade ada_day1.ipynb", "release --out release", "update"]
 told = {command: in_process.course(*command.split())[::2] for command in commands}
 print(json.dumps({"checkout": course.IN_CHECKOUT, "repository": course.repository(), "commands": told,
-                  "passed": passed(1, "softmax", {"softmax"})["text/plain"], "map": ProgressMap()._shown["told"]}))
+                  "passed": describe_passed(1, "softmax", {"softmax"})["text/plain"],
+                  "map": ProgressMap()._shown["told"]}))
 """
 
 

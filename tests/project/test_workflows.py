@@ -20,6 +20,7 @@ SERVED = SpecifierSet(PROJECT["requires-python"])
 SCRIPT = (ROOT / ".ci/run").read_text(encoding="utf-8")
 STAGES = re.search(r"\$\{\*:-(.+)\}", SCRIPT)[1].split()
 PAGES = {"pages": "write", "id-token": "write"}
+RELEASE = {"actions": "read", "contents": "write"}
 each_workflow = pytest.mark.parametrize("name", WORKFLOWS)
 
 
@@ -35,7 +36,7 @@ def test_a_workflow_may_read_the_repository_and_only_publishing_may_more(name):
     permissions = {
         job: settings["permissions"] for job, settings in workflow["jobs"].items() if "permissions" in settings
     }
-    assert permissions == ({"publish": PAGES} if name == "site" else {})
+    assert permissions == ({"publish": PAGES, "release": RELEASE} if name == "site" else {})
     assert not re.search(r"secrets\.|pull_request_target", str(workflow))
     assert workflow["concurrency"]["group"].startswith(f"{name}-")
     assert all(job["timeout-minutes"] <= 180 for job in workflow["jobs"].values())
@@ -89,7 +90,8 @@ def test_the_site_is_published_from_main_after_it_was_built_and_is_what_make_sit
     build, publish = (WORKFLOWS["site"]["jobs"][job] for job in ("build", "publish"))
     (upload,) = [step for step in build["steps"] if "upload-pages-artifact" in step.get("uses", "")]
     assert (
-        run_of(build["steps"], "Build the site") == "make site ARGS=--python" and upload["with"]["path"] == "build/site"
+        run_of(build["steps"], "Build the site") == 'make site ARGS="--python --zip"'
+        and upload["with"]["path"] == "build/site"
     )
     assert subprocess.run(["git", "check-ignore", "-q", "build/site"], cwd=ROOT).returncode in (0, 128)
     assert publish["needs"] == "build" and "github.ref == 'refs/heads/main'" in publish["if"]
@@ -98,3 +100,24 @@ def test_the_site_is_published_from_main_after_it_was_built_and_is_what_make_sit
     assert last["uses"].startswith("actions/deploy-pages@") and f"steps.{last['id']}." in publish["environment"]["url"]
     (python,) = [step for step in build["steps"] if step.get("uses", "").startswith("actions/setup-python@")]
     assert SERVED.contains(f"{python['with']['python-version']}.0")
+
+
+def test_an_editions_release_gets_the_zip_that_was_built(tmp_path):
+    """Whether the release is there already, or this makes it."""
+    build, release = (WORKFLOWS["site"]["jobs"][job] for job in ("build", "release"))
+    (kept,) = [step for step in build["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert kept["with"] == {"name": "zip", "path": "build/site.zip"}
+    assert release["needs"] == "build" and "refs/tags/v" in release["if"]
+    assert WORKFLOWS["site"][True]["push"]["tags"] == ["v*"]  # YAML reads the key "on" so
+    for there in (True, False):
+        gh = tmp_path / "gh"
+        gh.write_text(f'#!/bin/sh\necho "$@" >> calls\n[ "$2" != view ] || {"true" if there else "false"}\n')
+        gh.chmod(0o755)
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        script = run_of(release["steps"], "Give the release the pages")
+        done = bash(script, tmp_path, PATH=path, GITHUB_RUN_ID="7", GITHUB_REF_NAME="v1.0")
+        assert done.returncode == 0, done.stderr
+        calls = (tmp_path / "calls").read_text().splitlines()
+        (tmp_path / "calls").unlink()
+        assert calls[0] == "run download 7 --name zip" and calls[-1] == "release upload v1.0 site.zip --clobber"
+        assert ("release create v1.0 --verify-tag --generate-notes" in calls) is not there

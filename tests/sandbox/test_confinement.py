@@ -398,7 +398,7 @@ def test_full_confinement_is_what_this_machine_gives():
 
 
 def test_an_unknown_level_is_refused_in_words():
-    with pytest.raises(CourseError, match="'most' is none of best, full, bubblewrap, landlock, limits"):
+    with pytest.raises(CourseError, match="'most' is not one of best, full, bubblewrap, landlock, limits"):
         open_kernels("most")
 
 

@@ -45,7 +45,7 @@ def test_it_tells_of_each_kernel_what_it_was_asked_and_how_it_ended(logged):
     first = [each for each in entries if each["kernel"] == lost[0]["kernel"]]
     assert [each["source"] for each in first if each["event"] == "cell"][-1] == SLIPS["scores"]
     answered = [each for each in entries if each["event"] == "answered"]
-    assert all(each["seconds"] >= 0 and each["heard"] > 0 and each["status"] in ("ok", "error") for each in answered)
+    assert all(each["seconds"] >= 0 and each["received"] > 0 and each["status"] in ("ok", "error") for each in answered)
 
 
 def test_grades_are_as_without_it(logged):

@@ -85,7 +85,7 @@ def numbers_to_write(count: int) -> list[float]:
         ("numberText", number_text.number),
         ("threeDecimals", number_text.three_decimals),
         ("shortText", number_text.short),
-        ("inBrackets", number_text.bracketed),
+        ("inBrackets", number_text.bracket_negative),
     ],
 )
 def test_numbers_are_written_alike(name, written):

@@ -7,7 +7,7 @@ from as_page import on_page, send
 
 from course_utils.practice import KINDS, problem
 from course_utils.practice.kinds import UnknownKind
-from course_utils.practice.session import written
+from course_utils.practice.session import write_typed
 from course_utils.views import Practice
 
 ATTENTION = ["-1 -2; 1 -2", "-0.5 -1; 0.5 -1", "0.61 0.37; 1.65 0.37", "0.62 0.38; 0.82 0.18", ""]  # scaled by d_k
@@ -15,7 +15,7 @@ ATTENTION = ["-1 -2; 1 -2", "-0.5 -1; 0.5 -1", "0.61 0.37; 1.65 0.37", "0.62 0.3
 
 def right_entries(widget):
     solution = widget.problem.solution()
-    return [written(solution[step.name], step.count) for step in widget.problem.steps]
+    return [write_typed(solution[step.name], step.count) for step in widget.problem.steps]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,9 +84,9 @@ def test_right_values_are_text_only_when_they_are_asked_for():
 
 
 def test_what_there_is_not_is_refused_and_nothing_changes():
-    with pytest.raises(UnknownKind, match=r"there is no practice of the kind 'atention', did you mean attention\?"):
+    with pytest.raises(UnknownKind, match=r"unknown kind: 'atention', did you mean attention\?"):
         Practice("atention")
-    with pytest.raises(UnknownKind, match="a whole number from 0 to 1,000,000,000, and -1 is none"):
+    with pytest.raises(UnknownKind, match="a whole number from 0 to 1,000,000,000, not -1"):
         Practice("attention", -1)
     widget = Practice("attention")
     with pytest.raises(UnknownKind):

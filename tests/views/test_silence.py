@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.views import silence
-from course_utils.views.silence import silenced
+from course_utils.views.silence import hide_prints
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def caught():
 
 
 class Other:
-    """A thread that enters `silenced` and leaves it when it is told."""
+    """A thread that enters `hide_prints` and leaves it when it is told."""
 
     def __init__(self):
         self.inside = threading.Event()
@@ -34,7 +34,7 @@ class Other:
         assert self.inside.wait(100)
 
     def run(self):
-        with silenced():
+        with hide_prints():
             print("other")
             self.inside.set()
             self.leave.wait(100)
@@ -48,12 +48,12 @@ class Other:
 def test_nothing_that_is_printed_or_warned_of_shows():
     code = """
 import sys, warnings
-from course_utils.views.silence import silenced
-with silenced():
+from course_utils.views.silence import hide_prints
+with hide_prints():
     print("out")
     print("err", file=sys.stderr)
     warnings.warn("a warning")
-    with silenced():
+    with hide_prints():
         print("deeper")
     print("out")
 print("after")
@@ -76,7 +76,7 @@ def test_another_thread_prints_meanwhile():
 def test_threads_that_leave_in_the_order_in_which_they_came_put_everything_back():
     with caught() as (out, _):
         first = Other()
-        with silenced():
+        with hide_prints():
             first.end()
             print("still silent")
         print("after")
@@ -94,14 +94,14 @@ def test_a_cell_that_redirects_meanwhile_gets_what_it_prints_and_nothing_is_lost
                 other.end()
         other.end()
         print("after")
-        with silenced():
+        with hide_prints():
             print("silent")
     assert (own.getvalue(), out.getvalue()) == ("caught\n", "after\n")
 
 
 def test_an_error_inside_ends_the_silence():
     with caught() as (out, _):
-        with pytest.raises(ZeroDivisionError), silenced():
+        with pytest.raises(ZeroDivisionError), hide_prints():
             raise ZeroDivisionError
         print("after")
     assert out.getvalue() == "after\n"

@@ -67,11 +67,11 @@ def duel() -> Exercise:
         (
             ("square only", lambda q, k, v: q.shape[-2:] != k.shape[-2:] or k.shape != v.shape,
                 "It only tries n = m and d_k = d_v. Make every size different from the others."),
-            ("no leading axes", lambda q, k, v: q.ndim > 2, "It never tries a batch. Put one axis in front, then two."),
+            ("no leading axes", lambda q, k, v: q.ndim > 2, "It never tries a batch. Add one leading axis, then two."),
             ("small scores only", lambda q, k, v: bool(np.abs(q).max() > 30),
                 "Its scores are all small. Try some in the hundreds, positive and negative, and rows that are far "
                 "apart."),
         ),
         Mistake("output only", test_of(arrays.attention, cases, first_part_only),
-            "It compares outputs only. Compare the weights that come with them too."),
+            "It compares only the outputs. Compare the weights that come with them too."),
     )  # fmt: skip

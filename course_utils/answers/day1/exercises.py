@@ -34,7 +34,8 @@ def softmax_clipped(row):
 SOFTMAX_MISTAKES = (
     Mistake("softmax without max-shift", lambda row: softmax_shifted(row, 0.0),
         "The formula is right, but math.exp overflows above 709 and gives 0 below −745. Subtract max(row) from every "
-        "entry first: both halves of the fraction shrink by the same factor, so the result stays.", overflow=True),
+        "entry first: both halves of the fraction shrink by the same factor, so the weights stay the same.",
+        overflow=True),
     Mistake("shift by the smallest entry", lambda row: softmax_shifted(row, min(row)),
         "You subtract min(row). The largest entry can still be far above it and overflow. Subtract "
         "max(row), so that every exponent is at most 0."),
@@ -66,7 +67,7 @@ SOFTMAX_MISTAKES = (
     Mistake("log-softmax", lambda row: [x - lists.logsumexp(row) for x in row],
         "These are logarithms of the weights. Take the exponential."),
     Mistake("one sigmoid each", lambda row: [0.5 * (1 + math.tanh(x / 2)) for x in row],
-        "Each entry goes through a sigmoid alone. In a softmax the entries share one sum."),
+        "Each entry goes through a sigmoid on its own. In a softmax the entries share one sum."),
     Mistake("rounded", lambda row: [round(w, 2) for w in lists.softmax(row)],
         "The weights are rounded to two decimals. Return them as they are."),
     Mistake("a generator used twice", lambda row: [],
@@ -443,7 +444,7 @@ PARCEL_MISTAKES = (
         "“parcel” comes first, but with less than 0.8. Row 3 of W_K, counted from 0, goes into the key of “the” as "
         "well, so it raises both scores. Use row 1, which goes only into the key of “parcel”."),
     Mistake("the finds parcel too", {"my_W_K": [[0, 0], [2, 2], [0, 0], [0, 0]]},
-        "“the” should give “parcel” 0.2 at most. Its query is (1, 0), so it sees only the first number of each key. "
+        "“the” should give “parcel” at most 0.2. Its query is (1, 0), so it sees only the first number of each key. "
         "The query of “arrived” is (1, 1) and sees the sum of both."),
     Mistake("transposed", {"my_W_K": [[0, 2, 0, 0], [0, 2, 0, 0]]},
         "It has to be 4 × 2: a row for each of the four numbers that describe a token, so that X @ W_K is possible."),

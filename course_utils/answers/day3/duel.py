@@ -66,5 +66,5 @@ def duel() -> Exercise:
                 "Its scores are all small. Try thousands: a blocked key may have by far the largest."),
         ),
         Mistake("the weights of a single text", test_of(truth, [case for case in cases if case[0].ndim == 2]),
-            "It never tries a batch. Put one axis in front, then two, with a mask for each text."),
+            "It never tries a batch. Add one leading axis, then two, with a different mask for each text."),
     )  # fmt: skip

@@ -176,8 +176,8 @@ CAUSAL_PADDING_MISTAKES = (
     Mistake("padding only, rows left out", causal_and_real(lambda a, b: b),
         "This is the padding mask alone. Combine it with the causal mask of n tokens."),
     Mistake("padding on the queries", causal_and_real(padding=on_the_queries),
-        "The rows of padded queries are blocked. Padding belongs to the keys, the last axis: columns from lengths[b] "
-        "on are False in every row, and nothing else is blocked by padding."),
+        "The rows of padding are blocked. Padding belongs to the keys, the last axis: from column lengths[b], every "
+        "row is False, and padding blocks nothing else."),
     Mistake("rows and columns exchanged", lambda lengths, n: causal_and_real()(lengths, n).mT,
         "Rows and columns are exchanged in both rules: each query sees itself and later ones, and the padding blocks "
         "rows. Queries are rows and keys are columns, the last axis."),
@@ -288,8 +288,8 @@ LOWER_RIGHT_MISTAKES = (
     Mistake("all m tokens as queries", lambda n, m: masks.causal(m),
         "There is a row for each of the m tokens. Only the last n of them are queries: take the last n rows."),
     Mistake("rows from n on", lambda n, m: masks.causal(m)[n:],
-        "You take the rows from n on, of which there are m − n. The last n rows begin at m − n: [-n:] counts from "
-        "the end."),
+        "You take the rows that begin at n, of which there are m − n. The last n rows begin at m − n: [-n:] counts "
+        "from the end."),
     Mistake("the first rows", lambda n, m: masks.causal(n),
         "This is the causal mask of n tokens alone. The queries also see the m − n keys before them."),
 )  # fmt: skip
@@ -411,7 +411,7 @@ BY_HAND_MISTAKES = (
     *WEIGHT_MISTAKES,
     *weights_alone(WEIGHT_MISTAKES),
     Mistake("two decimals", by_hand([0.38, 0.62, 0.0], np.array([1.0, 0.62, 0.38, 0.0])),
-        "Right as far as it goes, but rounded to 2 decimals. Give 3."),
+        "These are right, but rounded to 2 decimals. Give 3."),
     Mistake("the weights as output", by_hand(SAT, SAT),
         "The output is not the weights again. It is the blend of the three vectors, each times its weight, so it has "
         "four numbers."),
@@ -452,8 +452,8 @@ DIAGNOSE_MISTAKES = (
     told(1, 4, "Row 4 of model 1 is even, which is healthy, because several keys have a weight. Why is it so even?"),
     told(1, 5, "It is true that two gradients of model 1 are 0.000, but an earlier line is unhealthy too."),
     told(2, 4, "Row 4 of model 2 is healthy: it sums to 1, several keys have a weight, and the later ones have 0."),
-    told(3, 4, "Row 4 of model 3 sums to 1, and is 0 after place 4. Its own place has 0 too, but the cause of that "
-        "shows in an earlier line."),
+    told(3, 4, "Row 4 of model 3 sums to 1, and is 0 after position 4. It is 0 at position 4 too, but the cause of "
+        "that shows in an earlier line."),
     told(3, 5, "It is true that the gradients of model 3 are nan, but an earlier line shows where the nan comes from."),
 )  # fmt: skip
 
@@ -650,7 +650,7 @@ CAUSAL_MISTAKES = (
         "The weights are right, but the output was blended with weights that are not masked. Mask first, then blend."),
     *(replace(m, answer=projected(flawed(weigh=m.answer))) for m in EXTREMES),
     Mistake("scaling by the root of d_model", scaled_by_model_width,
-        "The scale is √d_model, the width of x. It should be √d_k, the width of x @ W_q."),
+        "You divide by √d_model, the root of the width of x. Divide by √d_k, the root of the width of x @ W_q."),
     *(Mistake(m.name, projected(project=m.answer), m.message) for m in PROJECTIONS),
 )  # fmt: skip
 

@@ -61,16 +61,16 @@ reference_split, reference_merge = tensors_in(multihead.split_heads), tensors_in
 VIEWED = Mistake(
     "viewed at once",
     viewed_at_once,
-    "The shape is right, the numbers are not where they belong. A view straight to (B, h, T, d_head) goes through the "
-    "memory in order: the first head gets whole tokens, the first ones, and not a part of every token. Cut the last "
-    "axis first, (B, T, h, d_head), and then exchange the two axes.",
+    "The shape is right, but the numbers are not where they belong. A view straight to (B, h, T, d_head) goes through "
+    "the memory in order: the first head gets the first tokens whole, not a part of every token. Cut the last "
+    "axis first, (B, T, h, d_head), and then swap the two axes.",
 )
 SPLIT_MISTAKES = (
     VIEWED,
     replace(VIEWED, name="viewed at once, by view", answer=viewed_only),
     Mistake("not transposed", cut(order=(0, 1, 2, 3)),
-        "The cut is right, but heads and tokens stand the wrong way round: the axes are "
-        "(B, T, h, d_head). Exchange axes 1 and 2."),
+        "The cut is right, but heads and tokens are the wrong way round: the axes are "
+        "(B, T, h, d_head). Swap axes 1 and 2."),
     Mistake("every other number", interleaved,
         "Head 0 gets every h-th number of a token. It should get the first d_head of them in a row: the last axis "
         "is cut into (h, d_head), in this order."),
@@ -78,13 +78,13 @@ SPLIT_MISTAKES = (
         "There are d_head heads of width n_heads here. The last axis is cut into "
         "(n_heads, d_head), and d_head = D // n_heads."),
     Mistake("heads before the batch", cut(order=(2, 0, 1, 3)),
-        "The head axis stands in front of the batch. The axes are (B, h, T, d_head)."),
+        "The head axis comes before the batch. The axes are (B, h, T, d_head)."),
     Mistake("batch and tokens exchanged", cut(order=(1, 2, 0, 3)),
         "The batch axis and the token axis are exchanged. The axes are (B, h, T, d_head)."),
     Mistake("batch and heads exchanged", cut(order=(2, 1, 0, 3)),
-        "Batch and heads are exchanged: transpose(0, 2) in place of transpose(1, 2)."),
+        "Batch and heads are exchanged: transpose(0, 2) instead of transpose(1, 2)."),
     Mistake("batch axis lost", tensors_in(lambda x, n_heads: reference_split(x, n_heads)[0]),
-        "The batch axis is gone. The axes are (B, h, T, d_head), also for B = 1."),
+        "The batch axis is gone. The axes are (B, h, T, d_head), even when B = 1."),
     Mistake("heads in reverse order", tensors_in(lambda x, n_heads: reference_split(x, n_heads).flip(1)),
         "The last part of a token goes to head 0. The heads keep the order of the "
         "numbers: head 0 gets the first d_head."),
@@ -92,8 +92,8 @@ SPLIT_MISTAKES = (
         "The heads are cut correctly, but they went into the batch axis: (B · h, T, d_head). "
         "Keep an axis for them: (B, h, T, d_head)."),
     Mistake("transposed before the cut", transposed_first,
-        "Tokens and numbers were exchanged before the cut, so a head gets some of all tokens' numbers in another "
-        "order. Cut the last axis first, (B, T, h, d_head), and then exchange axes 1 and 2."),
+        "Tokens and numbers were exchanged before the cut, so a head gets numbers of several tokens in the wrong "
+        "order. Cut the last axis first, (B, T, h, d_head), and then swap axes 1 and 2."),
     Mistake("the first part for every head",
         tensors_in(lambda x, n_heads: reference_split(x, n_heads)[:, :1].expand(-1, n_heads, -1, -1)),
         "Every head gets the first d_head numbers. Each has a part of its own."),
@@ -113,8 +113,8 @@ reshaped_at_once = joined((0, 1, 2, 3), as_tokens)
 UNTURNED = Mistake(
     "not transposed",
     reshaped_at_once,
-    "The shape is right, the numbers are not where they belong: without an exchange of heads and tokens the first "
-    "rows hold nothing but head 0. Exchange axes 1 and 2 first, then make one axis of the last two.",
+    "The shape is right, but the numbers are not where they belong: unless you swap heads and tokens, the first "
+    "rows hold nothing but head 0. Swap axes 1 and 2 first, then join the last two axes.",
 )
 MERGE_MISTAKES = (
     UNTURNED,
@@ -122,26 +122,26 @@ MERGE_MISTAKES = (
     Mistake("every other number", joined((0, 2, 3, 1), as_tokens),
         "The heads are mixed number by number. First come all numbers of head 0, then those of head 1."),
     Mistake("tokens and numbers exchanged", joined((0, 1, 3, 2), as_tokens),
-        "The last two axes were exchanged before the reshape. Exchange the axes of heads and tokens, 1 and 2."),
+        "The last two axes were swapped before the reshape. Swap the axes of heads and tokens, 1 and 2."),
     Mistake("not merged", joined((0, 2, 1, 3), lambda B, h, T, d: (B, T, h, d)),
-        "Heads and tokens stand right now, but there are still four axes. Make "
-        "one of the last two: (B, T, h · d_head)."),
+        "Heads and tokens are in the right order now, but there are still four axes. Join "
+        "the last two: (B, T, h · d_head)."),
     Mistake("tokens merged", joined((0, 1, 2, 3), lambda B, h, T, d: (B, h, T * d)),
-        "The tokens went into the last axis, and the heads stayed. It is the heads that go: (B, T, h · d_head)."),
+        "The tokens went into the last axis, and the heads stayed. It should be the heads: (B, T, h · d_head)."),
     Mistake("heads stacked as tokens", joined((0, 1, 2, 3), lambda B, h, T, d: (B, h * T, d)),
-        "The heads stand one below the other, as if they were more tokens. They "
+        "The heads are stacked one below the other, as if they were more tokens. They "
         "belong side by side: (B, T, h · d_head)."),
     Mistake("batch and heads exchanged", joined((2, 0, 1, 3), lambda B, h, T, d: (T, B, h * d)),
-        "The token axis stands in front of the batch. The result is (B, T, h · d_head)."),
+        "The token axis comes before the batch. The result is (B, T, h · d_head)."),
     Mistake("tokens and numbers exchanged, then merged", joined((0, 3, 2, 1), lambda B, h, T, d: (B, T, h * d)),
-        "Heads and numbers changed places, transpose(1, 3) in place of transpose(1, 2). Exchange "
+        "Heads and numbers were swapped: transpose(1, 3) instead of transpose(1, 2). Swap "
         "the axes of heads and tokens, 1 and 2."),
     Mistake("heads in reverse order", tensors_in(lambda x: reference_merge(x.flip(1))),
         "The last head comes first. They stay in order."),
     Mistake("heads added up", tensors_in(lambda x: x.sum(dim=1)),
-        "The heads are added up. They stand side by side: nothing is added."),
+        "The heads are added up. They should go side by side: nothing is added."),
     Mistake("heads averaged", tensors_in(lambda x: x.mean(dim=1)),
-        "The heads are averaged. They stand side by side: nothing is added."),
+        "The heads are averaged. They should go side by side, not be averaged."),
 )  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def said(name):
 QUERIES = said("softmax over queries")
 HEADS = (
     "The softmax runs over the heads, dim=1. Each query shares its attention among "
-    "the keys, in each head by itself: dim=-1."
+    "the keys, separately in each head: dim=-1."
 )
 FIRST_ROW = (
     "Every query gets the first row of the mask. Row i of it belongs to query i: use "
@@ -254,7 +254,7 @@ STEPS_IN_HEADS = (
     ("softmax twice", in_steps(share=lambda scores: torch.softmax(torch.softmax(scores, dim=-1), dim=-1)),
         said("softmax twice")),
     ("softmax left out", in_steps(block=filled_with(0.0), share=lambda scores: scores),
-        "The scores blend the values as they are. A softmax along the keys makes weights of them."),
+        "The scores blend the values as they are. A softmax along the keys turns them into weights."),
     ("exponentials not normalised", in_steps(share=exponentials), said("exponentials not normalised")),
     ("uniform weights", in_steps(share=lambda scores: torch.softmax(torch.where(scores.isinf(), scores, 0.0), dim=-1)),
         said("uniform weights")),
@@ -287,8 +287,8 @@ STEPS_IN_HEADS = (
     ("the mask's first row for all", in_steps(block=as_the_first_query), FIRST_ROW),
     ("the first row of the whole mask for all", in_steps(block=as_the_first_query_of_all), FIRST_ROW),
     ("mask on the queries", in_steps(block=on_queries),
-        "The mask meets the queries in place of the keys: it is transposed. Its last axis "
-        "are the keys, like that of the scores."),
+        "The mask is applied to the queries instead of the keys: it is transposed. Its last axis "
+        "is the keys, as in the scores."),
 )  # fmt: skip
 
 
@@ -356,16 +356,16 @@ def by_number(fused, n_heads):
 
 
 VIEWED_AT_ONCE = (
-    "The shapes are right, the numbers are not. Heads were cut with a view straight to (B, h, T, d_head), so a head "
-    "gets whole tokens in place of its part of every token. Cut the last axis, then exchange axes 1 and 2."
+    "The shapes are right, but the numbers are not. Heads were cut with a view straight to (B, h, T, d_head), so a "
+    "head gets whole tokens instead of its part of every token. Cut the last axis, then swap axes 1 and 2."
 )
 LAYER_MISTAKES = (
     Mistake("viewed at once", layer(split=viewed_at_once), VIEWED_AT_ONCE),
     Mistake("viewed at once, and back", layer(split=viewed_at_once, merge=reshaped_at_once),
-        VIEWED_AT_ONCE + " The same holds on the way back: exchange the axes, then make one of the last two."),
+        VIEWED_AT_ONCE + " The same holds on the way back: swap the axes, then join the last two."),
     Mistake("merged without transposing", layer(merge=reshaped_at_once),
-        "The heads are right, but they were put together without exchanging heads and tokens first: the numbers of "
-        "one token stand in several rows. Axes 1 and 2 change places, then the last two become one."),
+        "The heads are right, but they were put together without swapping heads and tokens first: the numbers of "
+        "one token are in several rows. Swap axes 1 and 2, then join the last two."),
     Mistake("every other number", layer(split=interleaved),
         "A head gets every h-th column of q, k and v. Head 0 has the first d_head of "
         "them in a row: (h, d_head) in this order."),
@@ -387,7 +387,7 @@ LAYER_MISTAKES = (
         "Where no mask is given, later tokens are blocked. mask=None means that "
         "every token may attend to every token."),
     Mistake("always causal", layer(attention=lambda d_model: in_steps(share=causal_softmax)),
-        "Later tokens are blocked whatever the mask says. The layer is causal only if the mask that it is given is."),
+        "Later tokens are blocked whatever the mask says. The layer should be causal only when the mask is."),
     Mistake("keys first", layer(thirds=exchanged_thirds(1, 0, 2)),
         "Queries and keys are exchanged. Either the scores are k qᵀ, and should be q kᵀ, or the first third of "
         "W_qkv(x) is taken for the keys: its order is Q, K, V."),
@@ -486,32 +486,32 @@ def gate_by(function):
 
 BLOCK_MISTAKES = (
     Mistake("post-norm", block(post_norm),
-        "The norms stand on the stream, after each sum, as in the first transformer. Here they stand in front of each "
+        "The norms are on the stream, after each sum, as in the first transformer. Here they come before each "
         "part: x + attention(norm_1(x)), and the stream itself is never normed."),
     Mistake("the stream is normed", block(normed_stream),
         "The norm replaces the stream: x = norm(x), and then the part is added to that. Norm the copy that a part "
         "reads, and add to x as it was."),
     Mistake("both parts side by side", block(side_by_side),
-        "Both parts read the same x. The feed-forward network reads the sum, in which the result of attention already "
-        "is."),
+        "Both parts read the same x. The feed-forward network should read the sum, which already includes the result "
+        "of attention."),
     Mistake("nothing is added to x", block(nothing_added),
-        "Neither part is added to the stream: each replaces it. It is x + attention(…), then x + feed-forward(…)."),
+        "Neither part is added to the stream: each replaces it. Write x + attention(…), then x + feed-forward(…)."),
     Mistake("attention replaces x", block(first_not_added),
-        "The result of attention replaces x. It is added: x = x + attention(norm_1(x), mask)."),
+        "The result of attention replaces x. It should be added: x = x + attention(norm_1(x), mask)."),
     Mistake("the network replaces x", block(second_not_added),
-        "The result of the feed-forward network replaces x. It is added to the sum so far."),
+        "The result of the feed-forward network replaces x. It should be added to the sum so far."),
     Mistake("attention is lost", block(first_forgotten),
         "The feed-forward network reads the sum, but its result is added to the first x, so what attention found is "
-        "missing in the output. Give the sum the name x again."),
+        "missing in the output. Assign the sum to x."),
     Mistake("norm_1 twice", block(pre_norm(second=lambda self, x: self.norm_1(x))),
-        "norm_1 stands in front of both parts. The feed-forward network has a norm of its own, norm_2."),
+        "norm_1 comes before both parts. The feed-forward network has a norm of its own, norm_2."),
     Mistake("norms exchanged",
         block(pre_norm(first=lambda self, x: self.norm_2(x), second=lambda self, x: self.norm_1(x))),
-        "norm_1 and norm_2 are exchanged: norm_1 is that of attention."),
+        "norm_1 and norm_2 are swapped: norm_1 belongs to attention."),
     Mistake("norm_1 left out", block(pre_norm(first=lambda self, x: x)),
-        "Attention reads x as it is. It reads norm_1(x)."),
+        "Attention reads x as it is. It should read norm_1(x)."),
     Mistake("norm_2 left out", block(pre_norm(second=lambda self, x: x)),
-        "The feed-forward network reads the sum as it is. It reads norm_2 of it."),
+        "The feed-forward network reads the sum as it is. It should read norm_2 of the sum."),
     Mistake("eps of the library", block(norm=nn.RMSNorm),
         "Right for tokens of ordinary size. Without eps=1e-5, nn.RMSNorm takes a much smaller one, and a token near "
         "zero is made too large."),
@@ -523,12 +523,12 @@ BLOCK_MISTAKES = (
     Mistake("SiLU left out", gate_by(lambda z: z),
         "gate and up are multiplied as they are. gate goes through SiLU first."),
     Mistake("SiLU of the product", block(pre_norm(lambda self, x: self.down(F.silu(self.gate(x) * self.up(x))))),
-        "SiLU is taken of the product. It is taken of gate(y) alone, and then multiplied by up(y)."),
+        "SiLU is applied to the product. Apply it to gate(y) alone, and then multiply by up(y)."),
     Mistake("sigmoid for SiLU", gate_by(torch.sigmoid),
         "gate goes through a sigmoid. SiLU(z) is z times the sigmoid of z: F.silu."),
     Mistake("GELU for SiLU", gate_by(F.gelu), "gate goes through GELU. Here it goes through SiLU: F.silu."),
     Mistake("gate and up added", block(pre_norm(lambda self, x: self.down(F.silu(self.gate(x)) + self.up(x)))),
-        "gate and up are added. They are multiplied, number by number."),
+        "gate and up are added. They should be multiplied, number by number."),
     Mistake("gate left out", block(pre_norm(lambda self, x: self.down(F.silu(self.up(x))))),
         "There is no gate: the output of up goes through SiLU and on to down. It is multiplied by SiLU(gate(y))."),
     Mistake("mask not handed on", block(pre_norm(mask_passed=False)),
@@ -552,7 +552,7 @@ HAND_MISTAKES = (
         "These are the numbers for heads of 120 / 6 = 20. Here a head has 40, as the statement says: "
         "h · d_head need not be d_model."),
     Mistake("keys as many as queries", by_hand(h_kv=6),
-        "W_K, W_V and what is kept are counted for six heads of keys. There are two, each read by three query heads."),
+        "W_K, W_V and what is kept are counted for six key heads. There are two, each read by three query heads."),
     Mistake("W_O left out", by_hand(parameters_in_all=48_000),
         "These are the parameters of W_Q, W_K and W_V. W_O leads from 240 numbers back to 120."),
     Mistake("W_O from d_model to d_model", by_hand(parameters_in_all=62_400),
@@ -609,7 +609,7 @@ def parameters_of_wide_key_heads(d_model, n_heads, n_kv_heads=None, d_head=None)
 PARAMETER_MISTAKES = (
     Mistake("biases counted", parameters_with_biases, "The biases are counted too. There are none here."),
     Mistake("every head as wide as the model", parameters(width=lambda d_model, h, d_head: h * d_head),
-        "This is h times too much. A head has d_head columns, not d_model: together they "
+        "This is too large by a factor of h. A head has d_head columns, not d_model: together they "
         "make one matrix of d_model by h · d_head."),
     Mistake("n_kv_heads ignored", parameters(kv=lambda h, h_kv: h),
         "Right for multi-head attention, but n_kv_heads changes nothing here. W_K and W_V "
@@ -655,12 +655,12 @@ def reordered(*order):
 
 FLOPS_MISTAKES = (
     Mistake("multiply-adds", scaled_flops(0.5, 0.5, 0.5),
-        "These are multiply-adds. Each is a multiplication and an addition, two FLOPs: "
+        "These are multiply-adds. Each is a multiplication and an addition, so two FLOPs: "
         "everything is half of what it should be."),
     Mistake("three projections", scaled_flops(projections=0.75),
-        "Three projections are counted. W_Q, W_K and W_V have a fourth beside them: W_O."),
+        "Three projections are counted: W_Q, W_K and W_V. W_O is the fourth."),
     Mistake("core without its width", scaled_flops(core=lambda T, d, ff: 1 / d),
-        "The core counts one product for a pair of tokens. A score is a dot product of d_head numbers in "
+        "The core counts one product per pair of tokens. A score is a dot product of d_head numbers in "
         "each head, d_model in all heads together."),
     Mistake("core and feed-forward exchanged", reordered(0, 2, 1),
         "The second and third number are exchanged: (projections, core, feed_forward)."),
@@ -675,7 +675,7 @@ CROSSOVER_MISTAKES = (
     Mistake("core = all the rest", lambda d_model, d_ff: 2 * d_model + d_ff,
         "This is where the core equals projections and feed-forward together. It should equal the feed-forward alone."),
     Mistake("twice as long", lambda d_model, d_ff: 2 * d_ff,
-        "This is twice too long, as for a causal core that skips half, or for a core with one product. The core "
+        "This is twice as long, as for a causal core that skips half, or for a core with one product. The core "
         "has two products, and all T² pairs count."),
     Mistake("half as long", lambda d_model, d_ff: d_ff / 2,
         "This is half of it, as with one matrix in the feed-forward. It has two."),
@@ -736,37 +736,38 @@ def overwriting(a, b, cos, sin):
 
 ROTATION_MISTAKES = (
     Mistake("the other way round", turned(backwards=True),
-        "The pairs are turned the other way round: it is (a cos − b sin, a sin + b cos), so the minus stands in the "
-        "first number."),
+        "The pairs are rotated the other way round: it should be (a cos − b sin, a sin + b cos), so the minus is in "
+        "the first number."),
     Mistake("halves are paired", turned(apart=halves, together=one_after_the_other),
         "Number i is paired with number i + d/2, as some models do. Here neighbours are a pair: numbers 2p and 2p + 1, "
         "x[..., 0::2] and x[..., 1::2]."),
     Mistake("pairs not put back", turned(together=one_after_the_other),
-        "The pairs are turned correctly, but the first numbers of all pairs stand in front of all second ones. Numbers "
+        "The pairs are rotated correctly, but the first numbers of all pairs come before all the second ones. Numbers "
         "2p and 2p + 1 belong together: torch.stack((a, b), dim=-1).flatten(-2)."),
     Mistake("half the exponent", turned(speed=lambda d, base: speeds(d, base).sqrt()),
-        "Pair p turns by base^(−p/d) here. The exponent is −2p/d, so that the last pair is nearly at 1/base."),
+        "Pair p rotates by base^(−p/d) here. The exponent is −2p/d, so that the last pair is nearly at 1/base."),
     Mistake("twice the exponent", turned(speed=lambda d, base: speeds(d, base) ** 2),
-        "Pair p turns by base^(−4p/d) here. The exponent is −2p/d, and d counts numbers: there are d/2 pairs."),
+        "Pair p rotates by base^(−4p/d) here. The exponent is −2p/d, and d counts numbers: there are d/2 pairs."),
     Mistake("the exponent without its sign", turned(speed=lambda d, base: 1 / speeds(d, base)),
-        "Pair p turns by base^(2p/d), so later pairs turn ever faster. The exponent is −2p/d."),
+        "Pair p rotates by base^(2p/d) here, so later pairs rotate ever faster. The exponent is −2p/d."),
     Mistake("all pairs at one speed", turned(speed=lambda d, base: torch.ones(d // 2, dtype=torch.float64)),
-        "All pairs turn by 1 radian per place. Pair p turns by base^(−2p/d)."),
+        "All pairs rotate by 1 radian per position. Pair p should rotate by base^(−2p/d)."),
     Mistake("pairs counted from 1",
         turned(speed=lambda d, base: speeds(d, base) * float(base) ** (-2 / d)),
-        "Pairs are counted from 1. Pair 0 turns by 1 radian per place."),
+        "Pairs are counted from 1. Pair 0 rotates by 1 radian per position."),
     Mistake("the slowest pair first", turned(speed=lambda d, base: speeds(d, base).flip(0)),
-        "The first pair is the slowest. Pair 0 is the fastest, at 1 radian per place."),
+        "The first pair is the slowest. Pair 0 is the fastest, at 1 radian per position."),
     Mistake("the base is always 10,000", turned(speed=lambda d, base: speeds(d, 10000.0)),
         "Right for a base of 10,000, but base changes nothing here."),
     Mistake("places from 0", turned(place=lambda positions: torch.arange(len(positions))),
-        "The tokens are turned as if they stood at places 0, 1, 2, …. Their places are in positions."),
+        "The tokens are rotated as if they were at positions 0, 1, 2, …. Use the argument positions."),
     Mistake("places from 1", turned(place=lambda positions: positions + 1),
-        "Every place is one too large: at place 0 nothing is turned."),
+        "Every position is too large by one: at position 0 nothing is rotated."),
     Mistake("two minuses", turned(turn=lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
-        "That is no turn: lengths change. It is (a cos − b sin, a sin + b cos), with a plus in the second number."),
+        "That is not a rotation: lengths change. It should be (a cos − b sin, a sin + b cos), with a plus in the "
+        "second number."),
     Mistake("a overwritten", turned(turn=overwriting),
-        "The second number is made from the a that is turned already. Both are made from the old a and b."),
+        "The second number is made from the a that has already been rotated. Both are made from the old a and b."),
 )  # fmt: skip
 
 
@@ -802,8 +803,8 @@ def root_of_all(q, k):
 
 
 TILED = (
-    "The key heads are repeated as a whole: 0, 1, 0, 1. Neighbouring query heads share, so each is repeated by itself: "
-    "0, 0, 1, 1. That is repeat_interleave along the head axis; repeat (and tile) make the other order."
+    "The key heads are repeated as a whole: 0, 1, 0, 1. Neighbouring query heads share, so each key head is repeated "
+    "by itself: 0, 0, 1, 1. That is repeat_interleave along the head axis; repeat (and tile) give the other order."
 )
 ONLY = (
     "The {} are shared among neighbours, but the {} are repeated as a whole, 0, 1, 0, 1. Both need repeat_interleave."
@@ -821,7 +822,7 @@ GROUPED_MISTAKES = (
     Mistake("mean of the key heads", grouped(one_of_all(lambda k: k.mean(dim=1, keepdim=True))),
         "Every query head reads the mean of all key heads. Each group reads its own, as it is."),
     Mistake("key heads in reverse order", grouped(lambda k, group: interleave(k.flip(1), group)),
-        "The first group reads the last key head. The groups keep the order of the heads."),
+        "The first group reads the last key head. The groups are in the order of the heads."),
     Mistake("no softmax", grouped(attention=lambda q, k, v, mask: (q @ k.mT / math.sqrt(q.shape[-1]) @ v,)),
         "The values are blended with the scores. The weights are their softmax over the keys."),
     Mistake("scaling by the whole width", grouped(attention=in_steps(scale=root_of_all)),
@@ -895,15 +896,17 @@ def in_the_first_copy(weights, period):
 
 INDUCTION_MISTAKES = (
     Mistake("the same token", looked_back(0),
-        "The key is i − period, the copy of the token itself. An induction head looks "
-        "at what came after it: i − period + 1."),
+        "The key is i − period, the earlier occurrence of the token itself. An induction head looks "
+        "at what came after that: i − period + 1."),
     Mistake("two tokens after", looked_back(2),
-        "The key is i − period + 2, one too far. The token after the copy of token i is at i − period + 1."),
+        "The key is i − period + 2, one too far. The token after the earlier occurrence of token i is at i − period + "
+        "1."),
     Mistake("the token before the first occurrence", looked_back(-1),
-        "The key is i − period − 1, the token before the copy. The score takes the token after it, i − period + 1."),
+        "The key is i − period − 1, the token before the earlier occurrence. The score takes the one after it: i − "
+        "period + 1."),
     Mistake("the previous token", lambda weights, period: looked_back(period - 1)(weights, period),
         "The key is i − 1, the token just before. That is the score of a previous-token head. An induction head "
-        "looks one period back and one on: i − period + 1."),
+        "looks one period back, and then one token on: i − period + 1."),
     Mistake("the previous token, everywhere", previous_tokens,
         "This is the mean weight on the token just before, over all queries: the score of a previous-token head. "
         "Look at key i − period + 1, for the queries of the second copy."),
@@ -923,7 +926,7 @@ INDUCTION_MISTAKES = (
         "All queries count here, and the sum is divided by all of them. Only those of the second copy "
         "count: i from period to 2 · period − 1."),
     Mistake("first query left out", looked_back(1, lambda period: range(period + 1, 2 * period)),
-        "Query i = period, the first of the second copy, is left out. The copy of its token is "
+        "Query i = period, the first of the second copy, is left out. Its token also occurs "
         "at 0, and the token after that is key 1."),
     Mistake("last query left out", looked_back(1, lambda period: range(period, 2 * period - 1)),
         "The last query is left out. Its key is `period`, the first token of the second copy."),
@@ -933,14 +936,14 @@ INDUCTION_MISTAKES = (
         "Rows and columns are exchanged: weights[i, j] is what query i gives to key j. "
         "The row is the token of the second copy."),
     Mistake("keys that go round", around,
-        "The key of the last query is 0 here, the remainder by `period`. The token after the copy of the "
-        "last one is the first of the second copy, key `period`."),
+        "The key of the last query is 0 here, a remainder modulo `period`. The token after the earlier occurrence of "
+        "the last one is the first of the second copy, key `period`."),
     Mistake("queries of the first copy", in_the_first_copy,
         "The queries are those of the first copy, 0 to period − 1, and most of their keys are negative, which counts "
         "from the end. They are period to 2 · period − 1."),
     Mistake("the token before, from the end",
         lambda weights, period: sum(float(weights[i, i - period - 1]) for i in range(period, 2 * period)) / period,
-        "The key is i − period − 1, the token before the copy, and the first one is −1, which is the "
+        "The key is i − period − 1, the token before the earlier occurrence, and the first one is −1, which is the "
         "last key. It should be i − period + 1."),
     Mistake("the largest", picked(lambda line, rows, period: line.max()),
         "This is the largest of the weights asked for. Take their mean."),
@@ -1076,13 +1079,13 @@ ABLATION_MISTAKES = (
         "You keep one head and switch off all others. The question is what is lost without a head: "
         "switch off that one, and keep all others on."),
     Mistake("heads alone, the worst", worst(off=1.0, on=0.0),
-        "You keep one head and switch off all others, and take the one with the highest loss. Switch off one head at "
+        "You keep one head, switch off all others, and take the one with the highest loss. Switch off one head at "
         "a time: masks of ones with a single 0."),
     Mistake("masks not made anew", worst(reset=False),
-        "Each head is switched off, and none on again, so the later ones come on top of all before. "
+        "Each head is switched off and never on again, so later ones are off in addition to all earlier ones. "
         "Begin each round with new masks of ones."),
     Mistake("the present token as target", worst(own_token_loss),
-        "The logits at position t are compared with the token at t. They speak of token "
+        "The logits at position t are compared with the token at t. They are for token "
         "t + 1: logits[:, :-1] against tokens[:, 1:]."),
     Mistake("the token before as target", worst(token_before_loss),
         "The shift goes the wrong way: logits[:, 1:] against tokens[:, :-1]. It "
@@ -1095,9 +1098,9 @@ ABLATION_MISTAKES = (
         "Only the last position counts here. The loss is the mean over all positions that have a next token."),
     Mistake("the first sequence only",
         worst(lambda model, tokens, masks: next_token_loss(model, tokens, masks, rows=slice(0, 1))),
-        "Not the whole batch counts here, but one sequence, such as the first. The loss is the mean over all of them."),
+        "Only one sequence of the batch counts here, such as the first. The loss is the mean over all of them."),
     Mistake("probabilities in place of losses", worst(surprise(lambda right, shares: -right.mean())),
-        "F.cross_entropy takes logits and does the softmax itself: put none before it. (F.nll_loss takes "
+        "F.cross_entropy takes logits and does the softmax itself: do not apply one first. (F.nll_loss takes "
         "log-probabilities.) As it is, a rare word that is predicted badly counts too little, as in the mean "
         "probability of the right token, or in a median."),
     Mistake("hits in place of losses",
@@ -1155,7 +1158,7 @@ def in_groups(root=lambda d, h, h_kv: math.sqrt(d), share_k=interleave, share_v=
 BUG_MISTAKES = (
     Mistake("the root of all key heads", in_groups(lambda d, h, h_kv: math.sqrt(h_kv * d)),
         "Right with one key head. With more, the rows of weights still sum to 1 and are in the right order, but too "
-        "even, the more so the more key heads there are. What makes weights more even?"),
+        "even, and the more key heads there are, the more even they are. What makes weights more even?"),
     Mistake("the root of all heads", in_groups(lambda d, h, h_kv: math.sqrt(h * d)),
         "The scores are divided by the root of h · d, the width of all query heads together. A score is a dot "
         "product of the numbers of one head."),

@@ -433,8 +433,7 @@ def begun_at(name, start):
     return Mistake(
         f"m begins at {name}",
         in_tiles(start=start),
-        f"m begins at a number such as {name}, and where all scores are below it, every weight becomes 0. "
-        "Begin at −∞.",
+        f"m begins at a number such as {name}, and where all scores are below it, every weight becomes 0. Begin at −∞.",
     )
 
 

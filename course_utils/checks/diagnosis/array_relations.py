@@ -11,7 +11,7 @@ import numpy as np
 
 from course_utils.checks.diagnosis.expressions import Powers, as_product, expression, product_of
 from course_utils.checks.diagnosis.relation import Pair, Relation, argument, same, telling
-from course_utils.checks.diagnosis.wrong_places import same_everywhere, shaped, where_wrong
+from course_utils.checks.diagnosis.wrong_places import find_wrong_shape, same_everywhere, where_wrong
 
 FLOAT32, FLOAT16, BFLOAT16 = 2.0**-24, 2.0**-11, 2.0**-8  # halves of a unit in the last place
 
@@ -32,7 +32,7 @@ def rounding(pairs: Sequence[Pair]) -> Relation | None:
     distance = max(_distance(pair) for pair in pairs)
     # The most precise explanation first: all digits of float32, then some decimals, then the digits of 16-bit types.
     if distance <= 40 * FLOAT32:
-        message = "It is right only to the precision of float32: on the way some number is kept in float32."
+        message = "It is right only to the precision of float32: some number on the way is kept in float32."
         return Relation("computed in float32", message)
     if found := _to_decimals(pairs):
         return found
@@ -74,12 +74,12 @@ def _as_bfloat16(x: np.ndarray) -> np.ndarray:
     return ((bits + 0x8000) & 0xFFFF0000).astype(np.uint32).view(np.float32).astype(float)
 
 
-def _copied(pairs: Sequence[Pair]) -> Relation | None:
+def _find_copy(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise an argument, or another part of the result, in the place of this part."""
     for i in range(max((len(pair.rung.args) for pair in pairs), default=0)):
         if _all_same(pairs, partial(_argument, i=i)) and telling(pairs):
             called = pairs[0].rung.called[i]
-            return Relation(f"{called} as it came", f"This is {called}, as it was passed in.")
+            return Relation(f"{called} returned unchanged", f"The result is the argument {called}, unchanged.")
     for name in pairs[0].others:
         if _all_same(pairs, partial(_other, name=name)) and telling(pairs):
             return Relation(f"{name} in its place", f"This is what {name} should be.")
@@ -94,14 +94,14 @@ def _other(pair: Pair, name: str) -> np.ndarray | None:
     return pair.others.get(name)
 
 
-def _transformed(pair: Pair, function: Callable[[np.ndarray], np.ndarray | None]) -> np.ndarray | None:
+def _transform(pair: Pair, function: Callable[[np.ndarray], np.ndarray | None]) -> np.ndarray | None:
     return function(pair.right)
 
 
 def _monotone(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise the right numbers after one of FUNCTIONS, such as a square root."""
     for name, function, message in FUNCTIONS:
-        if _all_same(pairs, partial(_transformed, function=function)) and telling(pairs):
+        if _all_same(pairs, partial(_transform, function=function)) and telling(pairs):
             return Relation(name, message)
     return None
 
@@ -134,15 +134,15 @@ FUNCTIONS: tuple[tuple[str, Callable, str], ...] = (
 )
 
 
-def _arranged(pairs: Sequence[Pair]) -> Relation | None:
+def _find_arrangement(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise the right numbers at other places, summed, or in another shape (see ARRANGEMENTS)."""
     for name, rearrange, message in ARRANGEMENTS:
-        if _all_same(pairs, partial(_rearranged, rearrange)) and telling(pairs):
+        if _all_same(pairs, partial(_rearrange, rearrange)) and telling(pairs):
             return Relation(name, message)
     return None
 
 
-def _rearranged(rearrange: Callable[[Pair], np.ndarray], pair: Pair) -> np.ndarray | None:
+def _rearrange(rearrange: Callable[[Pair], np.ndarray], pair: Pair) -> np.ndarray | None:
     """Return what an arrangement makes of the right array; None if it does not apply."""
     try:
         return rearrange(pair)
@@ -472,13 +472,13 @@ def _row_by_row(pairs: Sequence[Pair], find_number: Callable[[Pair], float | Non
 LOOKS: tuple[Callable[[Sequence[Pair]], Relation | None], ...] = (
     rounding,
     same_everywhere,
-    _copied,
+    _find_copy,
     _monotone,
     _by_a_factor,
-    _arranged,
+    _find_arrangement,
     _by_a_term,
     where_wrong,
     _rows,
     _by_another_factor_each,
-    shaped,
+    find_wrong_shape,
 )

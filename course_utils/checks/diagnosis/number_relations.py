@@ -74,7 +74,7 @@ def _single_numbers(pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray] | No
     return (actual, right) if np.isfinite(actual).all() else None
 
 
-def scattered(pairs: Sequence[Pair]) -> Relation | None:
+def find_scatter(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise single numbers that are all near the right ones, some too large and some too small, and none exact."""
     if len(pairs) < 4 or any(pair.actual.ndim or pair.right.ndim for pair in pairs):
         return None

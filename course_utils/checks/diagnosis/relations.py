@@ -17,7 +17,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, rounding, scores_times
-from course_utils.checks.diagnosis.number_relations import along_a_diagonal, of_a_share, of_terms, scattered
+from course_utils.checks.diagnosis.number_relations import along_a_diagonal, find_scatter, of_a_share, of_terms
 from course_utils.checks.diagnosis.relation import Pair, Relation, Step, argument
 from course_utils.checks.diagnosis.wrong_places import ALWAYS_THE_SAME
 from course_utils.checks.kernel.evidence import BAD_RESULT
@@ -63,7 +63,7 @@ def relate(
     steps = [_as_step(ladder, rung, each, parameters) for rung, each in zip(rungs, right, strict=True)]
 
     # Results that are no numbers, and errors that come before any number, leave nothing to compare.
-    error = _raised(steps, outcomes, failing, hidden)
+    error = _find_common_error(steps, outcomes, failing, hidden)
     if found := _unreadable(outcomes, failing):
         return found
     if any(outcomes[i].error.startswith(SLIPS_OF_THE_PEN) for i in failing):
@@ -110,7 +110,7 @@ def _relate_numbers(
     # A single wrong rung among right ones says little: there only rounding is plausible.
     failing = held.count(False)
     is_alone = failing == 1 and _only_some_rungs(steps, held)
-    looks = (rounding,) if is_alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, scattered)
+    looks = (rounding,) if is_alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, find_scatter)
     # Weights come first, because a mistake in them makes the output wrong, too.
     for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
         pairs = parts[part]
@@ -182,7 +182,7 @@ def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing:
             1.0, float(np.abs(pair.right).max(initial=0))
         ):
             return None
-    message = "It is right only to the precision of float32: on the way some number is kept in float32."
+    message = "It is right only to the precision of float32: some number on the way is kept in float32."
     return Relation("computed in float32", message)
 
 
@@ -358,7 +358,7 @@ def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> 
         return None
     factors = []
     for pair in pairs[:MOST_FITTED]:
-        factor = _fitted(pair, scaled)
+        factor = _fit_factor(pair, scaled)
         if factor is None:
             return None
         factors.append(factor)
@@ -371,7 +371,7 @@ def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> 
 MOST_FITTED = 5  # most rungs on which a factor is fitted
 
 
-def _fitted(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
+def _fit_factor(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
     """Return the factor of the scores that gives the answer's result; None if no factor does."""
 
     def off(power: float) -> float:
@@ -430,7 +430,7 @@ def _changed_arguments(rungs: Sequence[Step], outcomes: Sequence[Outcome], faili
     return Relation(f"{text} changed", f"The answer changes {text}.") if text else None
 
 
-def _raised(
+def _find_common_error(
     rungs: Sequence[Step], outcomes: Sequence[Outcome], failing: Sequence[int], hidden: bool
 ) -> Relation | None:
     """Recognise one type of error on at least half of the failing rungs."""
@@ -486,7 +486,7 @@ def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | 
     if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
         return None
     names = listed(f"“{name}”" for name in failing)
-    message = "All other steps hold." if len(failing) == 1 else f"Only {names} fail; all other steps hold."
+    message = "All other steps passed." if len(failing) == 1 else f"Only {names} fail; all other steps passed."
     return Relation(f"wrong only on {names}", message)
 
 

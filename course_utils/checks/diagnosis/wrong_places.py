@@ -164,7 +164,7 @@ def same_everywhere(pairs: Sequence[Pair]) -> Relation | None:
     return None
 
 
-def shaped(pairs: Sequence[Pair]) -> Relation | None:
+def find_wrong_shape(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise a wrong shape, on at least half of the rungs and always of the same kind."""
     differing = [pair for pair in pairs if not pair.alike]
     if len(differing) * 2 < len(pairs):

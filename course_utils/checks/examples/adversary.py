@@ -163,7 +163,7 @@ def _code(trace: Trace, name: str) -> list[str]:
     return [made, *(f"{short}.{call_as_code(call)}" for call in trace.calls)]
 
 
-def _shared(thing: Any) -> tuple[str, ...]:
+def _find_shared(thing: Any) -> tuple[str, ...]:
     """Return the names of the lists, dicts and sets that an object has only from its class, shared with all others."""
     of_class = vars(type(thing)).items()
     shared = [name for name, value in of_class if isinstance(value, (list, dict, set)) and not name.startswith("__")]
@@ -272,7 +272,7 @@ class _Search:
             for place, call in enumerate(calls)
             for other in _smaller_calls(call)
         ]
-        return any(self._improves(*each) for each in (*shorter, *smaller, *others, (setup, _renamed(calls))))
+        return any(self._improves(*each) for each in (*shorter, *smaller, *others, (setup, _rename_objects(calls))))
 
     def _improves(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
         before = self.best
@@ -293,7 +293,7 @@ def _smaller_calls(call: Call) -> Iterator[Call]:
             yield (*call[:place], other, *call[place + 1 :])
 
 
-def _renamed(calls: Sequence[Call]) -> tuple[Call, ...]:
+def _rename_objects(calls: Sequence[Call]) -> tuple[Call, ...]:
     """Return the same calls with the names replaced by a, b, … in the order in which they occur."""
     names = dict.fromkeys(part for call in calls for part in call[1:] if isinstance(part, str))
     letters = dict(zip(names, ascii_lowercase, strict=False))
@@ -354,7 +354,7 @@ def _replay_calls(
     watch = begin_watch(machine, setup)
     with suppress(Exception):
         made = make(*setup)
-        replay.shared = _shared(made)
+        replay.shared = _find_shared(made)
         thing = _Recorder(made, replay)
         for place, call in enumerate(calls):
             result = machine.make_call(thing, call)

@@ -100,8 +100,8 @@ def literal(value: Any, *, tensors: bool = False) -> str | None:
 def numbers(array: Numbers, figures: int = 4, *, name: str = "") -> str:
     """Return an array as text in brackets, to four digits; one that is named as a mask as True and False."""
     if is_mask(name, array.entries):
-        return _nested([str(bool(x)) for x in array.entries], array.shape)
-    return _nested([_short(x, figures) for x in array.entries], array.shape)
+        return _nest([str(bool(x)) for x in array.entries], array.shape)
+    return _nest([_short(x, figures) for x in array.entries], array.shape)
 
 
 def _parameters_of(answer: Any, count: int) -> tuple[str, ...]:
@@ -135,13 +135,13 @@ def _first_wrong_stage(example: Example) -> str:
         return UNKNOWN
     if not _is_close(my_weights[has_keys].sum(axis=-1), np.ones(int(has_keys.sum()))):
         return SOFTMAX
-    if (my_weights[_blocked(example, weights)] > 0).any():
+    if (my_weights[_find_blocked(example, weights)] > 0).any():
         return MASK
     factor = _factor_of_scores(my_weights, weights)
     return SCORES if factor is None else SCALE.format(factor=factor)
 
 
-def _blocked(example: Example, weights: np.ndarray) -> np.ndarray:
+def _find_blocked(example: Example, weights: np.ndarray) -> np.ndarray:
     """Return which keys a mask among the arguments blocks, or a causal mask; none where there is no mask."""
     blocked = np.zeros(weights.shape, dtype=bool)
     for mask in example.rung.args:
@@ -204,13 +204,13 @@ def _describe_difference(name: str, actual: Numbers, right: Numbers) -> str:
     return f"{name}: it gives {mine}, right is {wanted}"
 
 
-def _nested(entries: Sequence[str], shape: Sequence[int]) -> str:
+def _nest(entries: Sequence[str], shape: Sequence[int]) -> str:
     if not shape:
         return entries[0]
     if math.prod(shape) > MOST_NUMBERS:
         return f"{math.prod(shape)} numbers of shape {tuple(shape)}"
     step = math.prod(shape[1:])
-    rows = [_nested(entries[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
+    rows = [_nest(entries[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]
     return f"[{', '.join(rows)}]"
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from course_utils import loader
 from course_utils.checks.judge.exercise import Exercise, Mistake
-from course_utils.checks.judge.stored_results import stored, stored_days
+from course_utils.checks.judge.stored_results import load_stored_results, stored_days
 from course_utils.course import is_there
 from course_utils.loader import has_answers
 
@@ -15,7 +15,7 @@ from course_utils.loader import has_answers
 def parameters(day: int, grade_id: str) -> tuple[str, ...]:
     """Return the names of an answer's parameters; empty where the answer is not a function."""
     if not has_answers():
-        return tuple(stored(day)[grade_id]["parameters"])
+        return tuple(load_stored_results(day)[grade_id]["parameters"])
     try:
         return tuple(inspect.signature(next(iter(all_exercises(day)[grade_id].reference.values()))).parameters)
     except TypeError:
@@ -39,7 +39,7 @@ def days_with_exercises() -> list[int]:
 @cache
 def _stored_exercises(day: int) -> dict[str, Exercise]:
     exercises = {}
-    for grade_id, record in stored(day).items():
+    for grade_id, record in load_stored_results(day).items():
         mistakes = [Mistake(each["name"], None, each["message"], each["overflow"]) for each in record["mistakes"]]
         exercises[grade_id] = Exercise(
             record["points"],

@@ -21,7 +21,7 @@ from course_utils.checks.judge.overflow import Overflow
 from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
 from course_utils.checks.judge.recognition import find_slips, find_slips_by_hand
 from course_utils.checks.judge.rungs import evidence_for, implementations, lazy_evidence_for, rungs_of
-from course_utils.checks.judge.stored_results import stored
+from course_utils.checks.judge.stored_results import load_stored_results
 from course_utils.checks.judge.verdict import JOINT, UNKNOWN_NAME, Tolerance, Verdict, holds, is_unwritten
 from course_utils.checks.judge.wording import (
     NOT_WRITTEN,
@@ -128,7 +128,7 @@ class JudgedExercise:
         """Return the results stored in a student's edition. Raises LookupError for hidden inputs, which it lacks."""
         if hidden and not self.ladder.by_hand:
             raise LookupError("hidden inputs are tried when the notebook is graded")
-        return stored(self.day)[self.grade_id]
+        return load_stored_results(self.day)[self.grade_id]
 
     # The verdict
 

@@ -23,7 +23,7 @@ def stored_days(folder: Path = FOLDER) -> list[int]:
 
 
 @cache
-def stored(day: int, folder: Path = FOLDER) -> Mapping[str, Any]:
+def load_stored_results(day: int, folder: Path = FOLDER) -> Mapping[str, Any]:
     """Return the stored results of a day's exercises, by grade_id.
 
     Raises:
@@ -36,7 +36,7 @@ def stored(day: int, folder: Path = FOLDER) -> Mapping[str, Any]:
 
 
 def store(exercises: Mapping[str, Any], path: Path) -> None:
-    """Write the file that `stored` reads; the same results give the same bytes."""
+    """Write the file that `load_stored_results` reads; the same results give the same bytes."""
     text = json.dumps(exercises, separators=(",", ":"))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -11,8 +11,8 @@ from course_utils.checks.judge.verdict import is_mask
 from course_utils.checks.kernel.evidence import BAD_RESULT
 
 NOT_WRITTEN = "Not written yet."
-SAME_RESULTS = "These are the results of this mistake, but another mistake may give the same."
-SAME_RESULTS_OF_TWO = "These are the results of these two mistakes, but others may give the same."
+SAME_RESULTS = "Your results are the ones that this mistake gives, but another mistake may give the same."
+SAME_RESULTS_OF_TWO = "Your results are the ones that these two mistakes give, but others may give the same."
 SECOND = (
     "There is a second mistake: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
     "Before exp, subtract from each row the largest number that the row uses."

@@ -61,5 +61,5 @@ def heads_that_find_the_parcel() -> Guess:
         1, "heads that find the parcel",
         "In how many of the 270 heads does arrived give parcel more than half of its attention?",
         choices=["1", "about 10", "about 50", "more than 100"], truth=str(n_heads),
-        why="In the next best head it is 0.30. Most heads look for other things, or at the first token.",
+        why="In the second-best head the weight is 0.30. Most heads look for other things, or at the first token.",
     )  # fmt: skip

@@ -153,16 +153,17 @@ def nan_spreads(stages: Mapping[str, Sequence[Any]], mask: Any) -> Figure:
 
 def five_prints(signs: Mapping[str, VitalSigns]) -> Figure:
     """Draw the vital signs of models below each other: loss, scores, mask, one row of weights, gradients."""
-    high = 190 * len(signs)
+    each_high = 208
+    high = each_high * len(signs)
     fig = new_figure(720, high)
     titles = ("1 loss", "2 scores", "3 mask", "4 row of weights", "5 gradients")
-    lefts, widths = (0.1, 0.22, 0.37, 0.58, 0.8), (0.06, 0.09, 0.155, 0.17, 0.19)
+    lefts, widths = (0.105, 0.23, 0.385, 0.59, 0.81), (0.06, 0.08, 0.155, 0.17, 0.18)
     most = max(norm or 0.0 for each in signs.values() for norm in each.norms.values() if norm == norm)
     sentences = []
     for number, (name, each) in enumerate(signs.items()):
-        bottom = 1 - (52 + 112 + 190 * number) / high
+        bottom = 1 - (52 + 112 + each_high * number) / high
         axes = [fig.add_axes((left, bottom, width, 112 / high)) for left, width in zip(lefts, widths, strict=True)]
-        fig.text(0.008, 1 - (14 + 190 * number) / high, name, weight="bold", va="center")
+        fig.text(0.008, 1 - (14 + each_high * number) / high, name, weight="bold", va="center")
         for ax, title in zip(axes, titles, strict=True):
             ax.set_title(title, weight="normal", pad=6)
             ax.tick_params(length=2, pad=2)
@@ -172,8 +173,10 @@ def five_prints(signs: Mapping[str, VitalSigns]) -> Figure:
         loss.bar([0], [each.loss], width=0.6, color=palette.INK)
         loss.axhline(FLOOR, color=palette.INK, linestyle=":", linewidth=1.2)
         loss.set(xlim=(-0.6, 0.6), ylim=(0, 1.5 * FLOOR), xticks=[], yticks=[0, FLOOR], yticklabels=["0", "log 8"])
+        loss.set_xlabel("nats")
         scores.plot([0, 0], each.scores, color=palette.INK, linewidth=6, solid_capstyle="butt")
         scores.set(xlim=(-1, 1), ylim=(-10, 10), xticks=[], yticks=[-10, 0, 10], yticklabels=["−10", "0", "10"])
+        scores.set_xlabel("lowest to\nhighest")
         for (query, key), may in np.ndenumerate(mask):
             ahead = may and key > query
             face = palette.WRONG if ahead else palette.OPEN if may else "none"
@@ -181,13 +184,17 @@ def five_prints(signs: Mapping[str, VitalSigns]) -> Figure:
                 Rectangle((key, query), 1, 1, facecolor=face, edgecolor=palette.INK, linewidth=0.7, clip_on=False)
             )
         grid.set(xlim=(0, T), ylim=(T, 0), xticks=[], yticks=[middle + 0.5], yticklabels=[str(middle)], aspect="equal")
+        grid.set(xlabel="key", ylabel="query")
         grid.spines[:].set_visible(False)
         colours = [palette.WRONG if key > middle and weight else palette.WEIGHT for key, weight in enumerate(each.row)]
         row.bar(range(T), each.row, color=colours)
-        row.set(xlim=(-0.6, T - 0.4), ylim=(0, 1), xticks=[0, middle, T - 1], yticks=[0, 1])
+        row.set(xlim=(-0.6, T - 0.4), ylim=(0, 1), xticks=[0, middle, T - 1], yticks=[0, 1], xlabel="key")
         values = [norm or 0.0 for norm in each.norms.values()]
         norms.bar(range(len(values)), values, color=palette.INK)
-        norms.set(xlim=(-0.6, len(values) - 0.4), ylim=(0, 1.1 * most), xticks=[], yticks=[0])
+        norms.set(
+            xlim=(-0.6, len(values) - 0.4), ylim=(0, 1.1 * most), xticks=[], xlabel="parameters", yticks=[0, most]
+        )
+        norms.set_yticklabels(["0", f"{most:.2f}"])
         opened = int(np.triu(mask, 1).sum())
         weights = ", ".join(f"{weight:.2f}" for weight in each.row)
         sentences.append(
@@ -334,8 +341,8 @@ def shares(rows: Any, names: Sequence[str], labels: Sequence[str]) -> Figure:
         f"so {sum(row[:-1]):.3f} remains"
         for label, row in zip(labels, rows, strict=True)
     ]
-    alt = f"Bars divided into weights. The part of {names[-1]} is hatched: it is thrown away. {'; '.join(sentences)}."
-    caption = f"What remains for the others depends on {names[-1]}, although its own part is thrown away."
+    alt = f"Bars divided into weights. The part of {names[-1]} is hatched: it is then set to 0. {'; '.join(sentences)}."
+    caption = f"What remains for the others depends on {names[-1]}, although its own part is set to 0."
     return described(fig, alt, caption)
 
 

@@ -1,6 +1,6 @@
 """Four small models that do not learn, and the five lines to print first.
 
-All have the same task, to say the token before. Their bugs are at the end, for those who have found them.
+All have the same task, to name the previous token. Their bugs are at the end, for those who have found them.
 """
 
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ class SayTheTokenBefore(nn.Module):
 
     def loss(self, texts: Tensor) -> Tensor:
         x = self.tokens(texts) + self.places.weight  # (B, T, d_model)
-        guesses = self.read(self.head(x))[:, 1:]  # (B, T - 1, 8): no question at place 0
+        guesses = self.read(self.head(x))[:, 1:]  # (B, T - 1, 8): no target at position 0
         return F.cross_entropy(guesses.flatten(0, 1), texts[:, :-1].flatten())
 
 

@@ -184,7 +184,7 @@ def across_texts(q, k, v, w_o, n_heads, n_kv_heads):
     return merge(folded.reshape(n_heads, B, *attended.shape[2:]).swapaxes(0, 1)) @ np.asarray(w_o, dtype=float)
 
 
-HEADS = "Let every head have keys and values of its own kind, and h, h_kv and T all differ."
+HEADS = "Give every head its own keys and values, and let h, h_kv and T all differ."
 
 CALLS = {"": ("q", "k", "v", "w_o", "n_heads", "n_kv_heads")}  # what a test may call, and how
 
@@ -195,7 +195,7 @@ IMPLEMENTATIONS = (
     right("text by text", text_by_text),
     right("a group's queries as rows", packed_queries),
     right("in float32", in_single_precision,
-        "This one calculates in float32. It is right: leave room for rounding, 1e-3 say, and never ask for ==."),
+        "This one calculates in float32. It is right: allow for rounding, say 1e-3, and never test with ==."),
     right("in lists and loops", made_in(attend=in_lists)),
     right("keys in blocks of two", made_in(attend=in_blocks(2))),
     right("one query at a time", made_in(attend=one_query_at_a_time)),
@@ -203,23 +203,26 @@ IMPLEMENTATIONS = (
     right("by log-sum-exp", made_in(attend=made_of(weigh=by_log_sum_exp))),
     right("heads by index", made_in(repeat_k=lambda x, h: x[:, [i * x.shape[1] // h for i in range(h)]])),
     # shapes that are right by the wrong way
-    wrong("queries cut straight", made_in(split_q=straight), "It views (B, T, h·d) as (B, h, T, d) and moves no axis.",
+    wrong("queries cut straight", made_in(split_q=straight), "It views (B, T, h·d) as (B, h, T, d) without moving an "
+        "axis.",
         HEADS, gross=True),
     wrong("keys and values cut straight", made_in(split_kv=straight),
-        "Keys and values are viewed as heads, no axis moved.",
+        "Keys and values are viewed as heads without moving an axis.",
         HEADS, gross=True),
-    wrong("all cut straight", made_in(straight, straight), "It views (B, T, h·d) as (B, h, T, d) and moves no axis.",
+    wrong("all cut straight", made_in(straight, straight), "It views (B, T, h·d) as (B, h, T, d) without moving an "
+        "axis.",
         HEADS,
         gross=True),
     wrong("merged straight", made_in(merge=merged_straight), "It merges (B, h, T, d) without moving an axis back.",
         HEADS,
         gross=True),
     wrong("split into d heads of h", made_in(lambda x, h: x.reshape(*x.shape[:2], -1, h).transpose(0, 3, 1, 2)),
-        "Head i takes each h-th number, not a run of d.", HEADS),
+        "Head i takes every h-th number, not d numbers in a row.", HEADS),
     # groups
-    wrong("key heads in turns", made_in(repeat_k=tiled), "Query heads take the key heads in turns, not in groups.",
+    wrong("key heads in turns", made_in(repeat_k=tiled), "Query heads take the key heads in turn, 0 1 0 1, not in "
+        "groups.",
         "It needs h_kv above 1 and groups of several."),
-    wrong("values in turns", made_in(repeat_v=tiled), "Values are repeated in turns, keys in groups.",
+    wrong("values in turns", made_in(repeat_v=tiled), "Values are repeated in turn, keys in groups.",
         "It needs h_kv above 1 and groups of several."),
     wrong("the first key head for all", made_in(repeat_k=only_first), "All query heads read key head 0.", HEADS),
     wrong("the first value head for all", made_in(repeat_v=only_first), "All query heads blend the values of head 0.",
@@ -234,18 +237,18 @@ IMPLEMENTATIONS = (
         "Try groups of other sizes."),
     # the attention
     wrong("no scale", made_in(attend=made_of(divisor=lambda q, k, v: 1.0)), "It leaves out the division by √d.",
-        "Compare with an output that you work out yourself."),
+        "Compare with an output that you have worked out yourself."),
     wrong("scaled by the width of all heads", made_in(attend=full_width), "It divides by √(h·d), not by √d.",
-        "With one head nothing shows."),
+        "With one head you will not see it."),
     wrong("scaled by d", made_in(attend=made_of(divisor=lambda q, k, v: q.shape[-1])),
         "It divides by d, not by its root.",
         "Let d be more than 1."),
     wrong("a scale that is right for d = 4", made_in(attend=made_of(divisor=lambda q, k, v: q.shape[-1] / 2)),
         "It divides by d / 2.", "Try another d."),
     wrong("softmax over the queries", made_in(attend=made_of(weigh=over(-2))), "Its softmax runs over the queries.",
-        "With equal values the output has to be that value.", gross=True),
+        "If all values are equal, the output has to be that value.", gross=True),
     wrong("softmax over the heads", made_in(attend=made_of(weigh=over(1))), "Its softmax runs over the heads.",
-        "With equal values the output has to be that value."),
+        "If all values are equal, the output has to be that value."),
     wrong("no peak subtracted", made_in(attend=made_of(weigh=without_peak)), "e^score overflows, or is 0 / 0.",
         "Try large scores, of both signs."),
     # the mix
@@ -255,14 +258,15 @@ IMPLEMENTATIONS = (
         "A square W_O is transposed.", "Try a square W_O that is not symmetric."),
     wrong("heads in reverse order", made_in(merge=heads_turned), "The heads are joined from the last to the first.",
         HEADS),
-    wrong("the mean over heads", made_in(merge=mean_over_heads), "Each head gives way to the mean of all.", HEADS),
+    wrong("the mean over heads", made_in(merge=mean_over_heads),
+        "Each head is replaced by the mean of all heads.", HEADS),
     # on some inputs
     wrong("an odd number of heads", only_if(lambda q, k, v, w_o, h, g: h % 2 and h > 1,
         made_in(merge=without_last_head),
         RIGHT), "With an odd number of heads the last one is lost.", "Try other numbers of heads."),
     wrong("one key head", only_if(lambda q, k, v, w_o, h, g: g == 1 and h > 1, made_in(repeat_v=lambda x, h: np.roll(
         repeat(x, h), 1, 2)), RIGHT), "With a single key head its values are one token off.",
-        "Let h_kv be 1, and h more."),
+        "Let h_kv be 1, and h more than 1."),
     wrong("as many key heads as heads", only_if(lambda q, k, v, w_o, h, g: h == g > 1, made_in(repeat_k=backwards),
         RIGHT),
         "Where h_kv = h, the key heads come in reverse order.", "Let h_kv be h."),

@@ -54,7 +54,7 @@ def looks_of_a_word(tokens: Sequence[str], looks: Mapping[str, Any]) -> Figure:
     return described(
         fig,
         f"Weights of {tokens[-1]} on the words of a sentence, a strip for each head: {'; '.join(most)}.",
-        f"Each strip is one row of weights, and sums to 1. All of them belong to {tokens[-1]}.",
+        f"Each strip is one row of weights and sums to 1. All the rows belong to {tokens[-1]}.",
     )
 
 
@@ -92,7 +92,11 @@ def numbered_grids(groups: Any, cell: float = 34) -> Figure:
         fig,
         "Grids of numbers, coloured by token. " + " ".join(sentences),
         "Row i of a head should have the colour of token i alone, as in x"
-        + (f"; {listed(mixed)} breaks this, because it cuts the numbers in the order of memory." if mixed else "."),
+        + (
+            f"; {listed(mixed)} breaks this, because it cuts the numbers in the order in which they lie in memory."
+            if mixed
+            else "."
+        ),
     )
 
 
@@ -146,8 +150,8 @@ def sharing(n_heads: int, kv_heads: Mapping[str, int]) -> Figure:
     return described(
         fig,
         f"{n_heads} query heads over their key/value heads; neighbours share. {'; '.join(sentences)}.",
-        f"Each has {n_heads} query heads and so {n_heads} tables of weights; only keys and values become fewer, with "
-        f"{listed(kv_heads.values())} heads.",
+        f"Each has {n_heads} query heads and therefore {n_heads} tables of weights. Only the key/value heads become "
+        f"fewer: {listed(kv_heads.values())}.",
     )
 
 
@@ -189,7 +193,7 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
         alt,
         "Twice the tokens make the FLOPs grow "
         + listed(f"{times:.1f} times ({name})" for name, times in doubled.items())
-        + ", so the core is the cheap part left of the marks, and the expensive one right of them.",
+        + ". So the core is cheap to the left of the marks and expensive to the right of them.",
     )
 
 
@@ -197,7 +201,7 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     """Draw how two layers repeat: layer 0 writes into a token what stood before it, layer 1 finds it there.
 
     tokens: labels of a text whose second part repeats the first, `period` tokens on. The question is what follows the
-    last token; it looks at the token after its copy.
+    last token; it looks at the token after its earlier occurrence.
     """
     last = len(tokens) - 1
     match = len(tokens) - period
@@ -230,7 +234,7 @@ def induction_path(tokens: Sequence[str], period: int) -> Figure:
     return described(
         fig,
         alt + f"{tokens[last]}, which asks who had {tokens[last]} before it, so the guess is {here}.",
-        f"Layer 1 finds this {here} only because layer 0 has written into it that {before} came before it.",
+        f"Layer 1 finds this {here} only because layer 0 has written into it that {before} came before.",
     )
 
 
@@ -268,7 +272,7 @@ def training_curves(steps: Any, losses: Any, scores: Any, floor: float, floor_na
     return described(
         fig,
         alt + "".join(f"; {words}" for words in passed) + ".",
-        f"Both drawings have the same steps, so look what the scores do where the loss falls most: {listed(steepest)}.",
+        f"Both plots share their steps, so look at the scores where each loss falls fastest: {listed(steepest)}.",
     )
 
 
@@ -299,12 +303,12 @@ def turned_pairs(query: Any, key: Any, angle: float, places: Sequence[tuple[int,
         ax.set_title(f"query at {i}, key at {j}", pad=4)
         ax.axis("off")
     fig.subplots_adjust(left=0.01, right=0.99, top=0.88, bottom=0.02, wspace=0.05)
-    pairs = listed([f"query at place {i} and key at place {j}" for i, j in places])
+    pairs = listed([f"query at position {i} and key at position {j}" for i, j in places])
     return described(
         fig,
-        f"A query and a key as arrows, turned by their places: {pairs}. The angle from the key to the query is "
+        f"A query and a key as arrows, rotated by their positions: {pairs}. The angle from the key to the query is "
         f"{listed(sorted({f'{each}°' for each in between}))} in every plane.",
-        "Both arrows turn, and the angle between them stays.",
+        "Both arrows rotate, and the angle between them stays the same.",
     )
 
 
@@ -323,17 +327,17 @@ def clock_hands(frequencies: Any, places: Sequence[int]) -> Figure:
             ax.plot([column, column + 0.33 * np.cos(turn)], [row, row - 0.33 * np.sin(turn)], color=palette.INK,
                     linewidth=2.6)  # fmt: skip
     ax.set(xlim=(-0.5, len(places) - 0.5), ylim=(len(frequencies) - 0.5, -0.5), aspect="equal")
-    ax.set_xticks(range(len(places)), [f"place {places[0]}", *map(str, places[1:])])
+    ax.set_xticks(range(len(places)), [f"position {places[0]}", *map(str, places[1:])])
     ax.set_yticks(range(len(frequencies)), [f"pair {row}: {np.degrees(speed):.2g}°"
                   for row, speed in enumerate(frequencies)])  # fmt: skip
     ax.xaxis.tick_top()
     ax.tick_params(length=0, pad=3)
     ax.spines[:].set_visible(False)
-    rows = [f"pair {row} turns by {np.degrees(speed):.2g}° per place" for row, speed in enumerate(frequencies)]
+    rows = [f"pair {row} rotates by {np.degrees(speed):.2g}° per position" for row, speed in enumerate(frequencies)]
     return described(
         fig,
-        f"Clock hands for places {listed(map(str, places))}: {'; '.join(rows)}.",
-        "Pair 0 tells one place from the next, and the last pair moves only over long distances.",
+        f"Clock hands for positions {listed(map(str, places))}: {'; '.join(rows)}.",
+        "Pair 0 tells one position from the next. The last pair moves only over long distances.",
     )
 
 
@@ -359,13 +363,11 @@ def heads_of_a_model(scores: Any, best: Sequence[tuple[int, int]], score: str) -
     ax.set_title(score, pad=6)
     ax.spines[:].set_color(palette.INK)
     framed = ", ".join(f"({layer}, {head}) {scores[layer, head]:.2f}" for layer, head in best)
-    first = min(layer for layer, _ in best)
     return described(
         fig,
         f"{score[0].upper()}{score[1:]} of {layers * heads} heads, {layers} layers of {heads}. "
         f"The {len(best)} largest, as (layer, head), are framed: {framed}.",
-        f"A column holds the heads of one layer. {(scores < 0.1).sum()} of the {layers * heads} heads score below 0.1 "
-        f"and look nearly white; all of the framed ones are in layer {first} or later.",
+        f"Each column holds the heads of one layer. The darker a square, the higher its {score}.",
     )
 
 
@@ -393,7 +395,7 @@ def margins_without(margins: Mapping[str, Any]) -> Figure:
     return described(
         fig,
         f"Mean margin of the right form of the verb: {'; '.join(bars)}.",
-        f"A shorter bar is a model that is less sure of the right verb. The shortest: {least}.",
+        f"The shorter the bar, the less the model prefers the right verb. The shortest: {least}.",
     )
 
 
@@ -438,7 +440,7 @@ def head_tables(tables: Any) -> Figure:
     return described(
         fig,
         f"{len(tables)} tables of {layers} layers by heads. {'. '.join(sentences)}.",
-        f"A place is the same head in every table. The largest numbers: {'; '.join(darkest)}.",
+        f"The same place in each table is the same head. The largest numbers: {'; '.join(darkest)}.",
     )
 
 

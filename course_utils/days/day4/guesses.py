@@ -13,20 +13,9 @@ def rows_of_head_0() -> Guess:
     rows = token_of.view(1, 2, 3, 2)[0, 0, :, 0].tolist()
     return Guess.choice(
         4, "rows of head 0",
-        "After view alone: which tokens do the three rows of head 0 come from?",
+        "After `view` alone, which tokens do the three rows of head 0 come from?",
         choices=["0, 1, 2", "0, 0, 1", "0, 1, 1", "0, 2, 1"], truth=", ".join(map(str, rows)),
         why="Each row takes the next two numbers in memory, and a token has four.",
-    )  # fmt: skip
-
-
-def scores_of_one_token_repeated(scores: Tensor) -> Guess:
-    by_diagonal = all(torch.allclose(line, line[:1]) for line in map(scores.diagonal, range(-5, 6)))
-    choices = ["all are equal", "equal along each row", "equal along each diagonal", "no two are equal"]
-    return Guess.choice(
-        4, "scores of one token repeated",
-        "One token, six times in a row, turned by its place: which of the 36 scores are equal?",
-        choices=choices, truth=choices[2] if by_diagonal else choices[3],
-        why="A score depends on how far apart query and key are, and that is the same along a diagonal.",
     )  # fmt: skip
 
 
@@ -40,7 +29,7 @@ def share_of_the_core() -> Guess:
         "What share of a layer's FLOPs is the core of attention, with d_model = 4096?",
         [1024, 4096, 16384, 65536, 131072], truth=share, low=0, high=1,
         x_label="tokens T", y_label="share of the FLOPs", x_scale="log",
-        why="Counted with the formulas in the next table, which also say where the share passes one half.",
+        why="These shares come from the formulas in the next table, which also say where the share passes one half.",
     )  # fmt: skip
 
 
@@ -57,7 +46,7 @@ def loss_by_head(rises: Tensor) -> Guess:
 def four_heads_off(one_by_one: float, together: float) -> Guess:
     return Guess.number(
         4, "four heads off",
-        f"One by one the four induction heads cost {one_by_one:.1f} nats in all. "
+        f"Switched off one by one, the four induction heads cost {one_by_one:.1f} nats in total. "
         "By how much does the loss rise when all four are off at once?",
         truth=together, low=0, high=6, unit="nats",
         why="Measured on the same 64 texts.",
@@ -72,7 +61,7 @@ def loss_without_the_induction_heads() -> Guess:
         f"On the second and third copy the whole model has a loss of {whole:.2f}. "
         "What is it without the eight best induction heads, of 270?",
         truth=without, low=0, high=16, unit="nats",
-        why="The mean over both copies. The table below has each copy by itself.",
+        why="This is the mean over both copies. The table below shows each copy separately.",
     )  # fmt: skip
 
 
@@ -82,7 +71,7 @@ def margin_without_the_head_of_the_parcel() -> Guess:
     return Guess.number(
         4, "margin without the head of the parcel",
         f"The whole model prefers the right verb by {whole:.2f} on average. By how much does it do so without "
-        "head 8 of layer 13, which gave 0.96 to parcel at arrived?",
+        "head 8 of layer 13, the head that gave 0.96 to parcel at arrived?",
         truth=without, low=0, high=3,
         why="Where does the model choose the verb, and where does this head look there?",
     )  # fmt: skip

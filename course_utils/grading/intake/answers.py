@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from course_utils.answer_key.key import COURSE, AnswerKey, OfficialExercise
-from course_utils.checks.cells import complete, defines, definitions, is_unanswered, may_define
+from course_utils.checks.cells import complete_answer, defines, definitions, is_unanswered, may_define
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.submitted_notebook import CodeCell, SubmittedNotebook
 
@@ -51,7 +51,9 @@ def read_answers(notebook: SubmittedNotebook, exercises: Sequence[OfficialExerci
             above = sources[:place] if source == sources[place] else sources[: place + 1]
             after = [each for each in sources[place + 1 : end] if not _is_blank(each, exercise)]
             below = sources[end:]
-            answers[exercise.grade_id] = complete(source, above, after, below, exercise.names, exercise.known).source
+            answers[exercise.grade_id] = complete_answer(
+                source, above, after, below, exercise.names, exercise.known
+            ).source
     return answers
 
 
@@ -127,7 +129,7 @@ def _verify_day(notebook: SubmittedNotebook, exercises: Sequence[OfficialExercis
     if notebook.is_lesson and not any(cell.ids & known for cell in cells):  # it may define what an exercise asks for
         raise Unreadable(f"{name}: {LESSON}")
     if not any(cell.ids & known or any(_may_define(cell.source, each) for each in exercises) for cell in cells):
-        raise Unreadable(f"{name}: none of the day's exercises are in it ({', '.join(sorted(known)[:3])}, …)")
+        raise Unreadable(f"{name}: none of the day's exercises is in it ({', '.join(sorted(known)[:3])}, …)")
 
 
 def day_in_cells(notebook: SubmittedNotebook, answer_key: AnswerKey = COURSE) -> int:
@@ -136,4 +138,4 @@ def day_in_cells(notebook: SubmittedNotebook, answer_key: AnswerKey = COURSE) ->
         return days[0]
     if notebook.is_lesson:
         raise Unreadable(f"{notebook.name}: {LESSON}")
-    raise Unreadable(f"{notebook.name}: neither its name nor its cells say which day it is; pass --day")
+    raise Unreadable(f"{notebook.name}: neither its name nor its cells say which day it belongs to; pass --day")

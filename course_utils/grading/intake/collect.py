@@ -167,7 +167,7 @@ class _Finder:
             else:
                 strangers.append(child.name)
         if strangers:
-            self.notes.append(f"{root.name}: {len(strangers)} files are no notebooks ({_first_few(strangers)})")
+            self.notes.append(f"{root.name}: {len(strangers)} files are not notebooks ({_first_few(strangers)})")
 
     def add_loose(self, paths: list[Path]) -> None:
         """Add notebooks that the teacher named one by one. Links are followed."""
@@ -231,9 +231,9 @@ class _Finder:
         self.notes += [
             f"WARNING: {name} may be several students, and the numbers in Moodle's names differ by assignment: the rows"
             f" {', '.join(rows)} are kept apart; find out whose each is"
-            for name, rows in _shared(students).items()
+            for name, rows in _find_shared_names(students).items()
         ]
-        shared = {row: name for name, rows in _shared(students).items() for row in rows}
+        shared = {row: name for name, rows in _find_shared_names(students).items() for row in rows}
         # of each student, those that count, and a note on each of the others
         submissions = []
         room = MOST_HELD
@@ -371,7 +371,7 @@ def _unique_names(candidates: list[Submission], sources: Mapping[int, tuple]) ->
     return [names[person] for person in people]
 
 
-def _shared(students: Mapping[str, list[Submission]]) -> dict[str, list[str]]:
+def _find_shared_names(students: Mapping[str, list[Submission]]) -> dict[str, list[str]]:
     """Return the names in Moodle's downloads that several students have, each with the names that tell them apart.
 
     Within one download the numbers tell whose each submission is, so a name counts only if it is in several.

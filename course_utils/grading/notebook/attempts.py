@@ -13,7 +13,7 @@ a shape. The known relation of wrong results to the right ones also shows what t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,12 +31,12 @@ from course_utils.errors import KernelLost
 from course_utils.grading.notebook.kernels import KernelSlot, NotebookKernels
 from course_utils.grading.redact import kind_of, stopped_at, with_answer_error, without_text
 from course_utils.sandbox.kernel import GradingKernel
-from course_utils.sandbox.limits import uncounted
+from course_utils.sandbox.limits import exclude_from_limit
 from course_utils.time_limits import DUEL_SECONDS, MOST_DUEL_SECONDS
 
 USUAL = '__import__("course_utils.checks.kernel.settings", fromlist=["settings"]).use_usual_settings()'
 LOST_HELPER = " No cell of the notebook defines it by that name."
-UNSTEADY = "It fails here, and otherwise or not at all without what earlier answers left behind."
+UNSTEADY = "It fails here, but without what earlier answers left behind it fails differently or passes."
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Attempt:
 
     def decide(self) -> Verdict:
         """Return the verdict on the exercise. Its message quotes no kernel that had something to hide."""
-        with uncounted(MOST_DUEL_SECONDS) if self.ladder.duel else nullcontext():
+        with exclude_from_limit(MOST_DUEL_SECONDS) if self.ladder.duel else nullcontext():
             run = self.run_twice()
         public = self.with_quotes(run)
         if run.is_seed_in_message and public is run.verdict:
@@ -145,37 +145,54 @@ class Attempt:
         kernels = self.kernels
         first = self.run_once()
         if self.arena:
-            in_own = kernels.slot is not kernels.dueling
-            kernels.drop(kernels.slot)
-            if first.verdict.status != "passed" and in_own:
-                first = self.run_once(fresh=True)
-                kernels.drop(kernels.slot)
+            return self.repeat_duel(first)
+        status = first.verdict.status
+        is_forbidden = status == "forbidden"
+        needs_clean_kernel = is_forbidden or status in ("timeout", "killed")
+        may_be_others_fault = kernels.stumbled or needs_clean_kernel
+        if status == "passed" or not may_be_others_fault:
             return first
-        forbidden = first.verdict.status == "forbidden"
-        lost = forbidden or first.verdict.status in ("timeout", "killed")
-        # if no earlier exercise failed, the failure is this answer's own
-        if first.verdict.status == "passed" or not (kernels.stumbled or lost):
+        needed = kernels.needs(self.grade_id, lent=is_forbidden)
+        if self.is_own_fault(first.verdict, needed):
             return first
-        needed = kernels.needs(self.grade_id, lent=forbidden)
-        failed = [each for each in needed if each not in kernels.passed]
-        if self.is_own_slip(first.verdict, failed):
-            return first
-        # a lost kernel is no other answer's doing if the second one would run the same answers
-        others = kernels.slot.ran - {self.grade_id} - (set() if forbidden else needed.keys())
-        if lost and not others and not failed:
-            return first
-        # the second run; after a lost kernel, no other kernel may run beside the fresh one, which is not used again
-        if lost:
+        if not needs_clean_kernel:
+            second = self.run_once(fresh=True)
+        else:
+            # no other kernel may run beside the fresh one, which is not used again
             kernels.drop_all()
-        second = self.run_once(fresh=True, only=needed if lost else None)
-        if lost:
+            second = self.run_once(fresh=True, only=needed)
             kernels.drop_all()
-        # of equal verdicts the second counts, but not after a timeout: there the first tells where the answer was
-        if lost and not forbidden:
-            return second if second.verdict.share > first.verdict.share else first
-        return second if second.verdict.share >= first.verdict.share else first
+        # of equal runs the second counts, but not after a lost kernel: there the first tells where the answer was
+        runs = (first, second) if status in ("timeout", "killed") else (second, first)
+        return max(runs, key=lambda run: run.verdict.share)
 
-    def is_own_slip(self, verdict: Verdict, failed: list[str]) -> bool:
+    def repeat_duel(self, first: Run) -> Run:
+        """Return the run of a duel that counts: another one in a fresh kernel if it failed in the student's own."""
+        kernels = self.kernels
+        was_in_own = kernels.slot is not kernels.dueling
+        kernels.drop(kernels.slot)
+        if first.verdict.status == "passed" or not was_in_own:
+            return first
+        second = self.run_once(fresh=True)
+        kernels.drop(kernels.slot)
+        return second
+
+    def is_own_fault(self, verdict: Verdict, needed: Collection[str]) -> bool:
+        """Return whether a failure is clearly the answer's own: another run would say the same.
+
+        Args:
+            verdict: That of the first run.
+            needed: Exercises whose answers a second run would have.
+        """
+        failed = [each for each in needed if each not in self.kernels.passed]
+        if verdict.status not in ("forbidden", "timeout", "killed"):
+            return self.is_own_mistake(verdict, failed)
+        # after a forbidden call, references stand in for all that is needed, so these answers are left out too
+        kept = set() if verdict.status == "forbidden" else set(needed)
+        left_out = self.kernels.slot.ran - {self.grade_id} - kept
+        return self.is_own_mistake(verdict, failed) or not (left_out or failed)
+
+    def is_own_mistake(self, verdict: Verdict, failed: list[str]) -> bool:
         """Return whether this is a known mistake or a wrong number by hand, without calls to failed earlier answers."""
         day = self.kernels.day
         used = used_names(self.kernels.answers[self.grade_id])

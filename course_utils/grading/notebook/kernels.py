@@ -157,36 +157,51 @@ class NotebookKernels:
         """
         needed = self.needs(grade_id) if only is None else only
         lent = {each for each, source in needed.items() if source != self.answers.get(each)}
-        # after a failure, a duel gets a kernel of its own, with no answers but those that it names
-        alone = find_ladder(self.day, grade_id).duel and (fresh or self.stumbled)
-        if alone:
-            only = needed
-            self.slot = self.dueling
-        elif lent and (fresh or self.own.kernel is None):
-            self.slot = self.lending
-        else:
-            self.slot = self.own  # it needs no lent answers if it runs
-        # a kernel with lent answers serves again for the same ones; any other one serves unless a fresh one is required
-        serves = self.slot.lent == lent if self.slot is self.lending else not (fresh or alone)
-        if not serves:
+        is_duel_alone = find_ladder(self.day, grade_id).duel and (fresh or self.stumbled)
+        self.slot = self.choose_slot(bool(lent), fresh, is_duel_alone)
+        has_same_lent = self.slot is self.lending and self.slot.lent == lent
+        may_go_on = self.slot is not self.lending and not fresh and not is_duel_alone
+        if not (has_same_lent or may_go_on):
             self.drop(self.slot)
         if self.remaining_seconds() < 0:
             raise KernelLost("timeout", "The time for the whole notebook was used up")
         kernel = self.slot.kernel
         if kernel is None:
-            answers = needed | self.passed if only is None else only
             kernel = self.launch()
             self.slot.begin(kernel, lent)
             for cell in provided_cells(self.notebook):
                 kernel.run(cell.source, provided=True)
+            runs_needed_only = is_duel_alone or only is not None
+            answers = needed if runs_needed_only else needed | self.passed
         else:
             kernel.granted = self.remaining_seconds()
             # the student's own kernel has run the student's answers already
             answers = needed if self.slot.lent else {}
-        # the answers that are new to this kernel, in the order of the notebook
+        self.run_new_answers(kernel, answers, lent)
+        return kernel
+
+    def choose_slot(self, lends: bool, fresh: bool, is_duel_alone: bool) -> KernelSlot:
+        """Return the place whose kernel an exercise gets; the student's own needs no lent answers while it runs.
+
+        Args:
+            lends: Whether the exercise needs lent answers.
+            fresh: As for `prepare`.
+            is_duel_alone: Whether it is a duel after a failure, which runs with no answers but those that it names.
+        """
+        if is_duel_alone:
+            return self.dueling
+        if lends and (fresh or self.own.kernel is None):
+            return self.lending
+        return self.own
+
+    def run_new_answers(self, kernel: GradingKernel, answers: dict[str, str], lent: set[str]) -> None:
+        """Run those of the answers that the kernel in use has not run, in the order of the notebook.
+
+        Raises:
+            KernelLost: If one of them loses the kernel.
+        """
         new = answers.keys() - self.slot.ran
         for each in reference_answers(self.notebook):
             if each in new:
                 kernel.run(lent_cell(answers[each]) if each in lent else answers[each])
                 self.slot.ran.add(each)
-        return kernel

@@ -120,7 +120,7 @@ class ProvidedCell(IPyNbCell):
             except KernelLost as lost:
                 raised = str(lost)
             if raised:
-                book.trouble = f"Not graded: a cell that everybody is given fails on this machine. {raised}"
+                book.trouble = f"Not graded: a cell that every student gets fails on this machine. {raised}"
         if book.trouble:
             raise NbCellError(self.cell_num, book.trouble, self.cell.source)
 

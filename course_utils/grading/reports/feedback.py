@@ -27,11 +27,11 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from course_utils.answer_key.key import AnswerKey
-from course_utils.files import write_whole, zipped
+from course_utils.files import make_zip, write_whole
 from course_utils.grading.intake.file_tree import is_notebook, is_zip
 from course_utils.grading.intake.names import safe_name
 from course_utils.grading.reports.tasks import Task, day_title, tasks
-from course_utils.grading.results import Graded, Result, ungraded
+from course_utils.grading.results import Graded, Result, is_ungraded
 
 LONGEST_CODE = 20_000  # characters of an answer that are shown
 MOST_LINES = 500
@@ -79,7 +79,7 @@ def feedback_zips(graded: Sequence[Graded], folder: Path) -> dict[str, bytes]:
         if name and _is_plain(name):
             pages[download][name][page.name] = page.read_text(encoding="utf-8")
     return {
-        f"feedback_{download}.zip": zipped(
+        f"feedback_{download}.zip": make_zip(
             {path: data for name, own in names.items() for path, data in _files_for_platform(name, own).items()}
         )
         for download, names in pages.items()
@@ -98,7 +98,7 @@ def _files_for_platform(name: str, pages: Mapping[str, str]) -> dict[str, bytes]
     if name.endswith("_assignsubmission_file_"):
         return {f"{name}/{page}": data for page, data in files.items()}
     if is_zip(name):
-        return {name: zipped(files)}
+        return {name: make_zip(files)}
     if not is_notebook(name):
         return {}  # Canvas would show the student a page that is called, say, essay.pdf
     outputs = [nbformat.v4.new_output("display_data", {"text/html": page}) for page in pages.values()]
@@ -121,7 +121,7 @@ def feedback_page(graded: Graded, answer_key: AnswerKey) -> str:
         student="" if graded.student == Path(graded.notebook).stem else spell_out(graded.student)[:200],
         notebook=spell_out(graded.notebook)[:200],
         message=spell_out(graded.message),
-        score="" if ungraded(graded) else f"{graded.score:g} of {graded.max_score:g} points",
+        score="" if is_ungraded(graded) else f"{graded.score:g} of {graded.max_score:g} points",
         exercises=exercises,
         next=next((each for each in exercises if each.status != "passed"), None),
     )

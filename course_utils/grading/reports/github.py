@@ -114,7 +114,7 @@ def main(arguments: list[str]) -> str:
         grades = json.loads(Path(path).read_text(encoding="utf-8"))
         return FORMS[form](grades)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CourseError(f"{path}: no grades.json of the course ({one_line(str(error))})") from None
+        raise CourseError(f"{path}: not a grades.json of the course ({one_line(str(error))})") from None
 
 
 FORMS = {

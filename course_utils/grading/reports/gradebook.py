@@ -33,7 +33,7 @@ from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.errors import CourseError, one_line
 from course_utils.grading.intake.late import how_late
 from course_utils.grading.reports.tasks import day_title, tasks
-from course_utils.grading.results import Graded, ungraded
+from course_utils.grading.results import Graded, is_ungraded
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 EXPORTED = (["Student", "ID"], ["LastName", "FirstName", "ID"])  # how the header of a Canvas export begins
@@ -515,7 +515,7 @@ def _full_points(graded: Iterable[Graded], day: int) -> float:
 
 def _points(graded: Graded | None, out_of: float | None = None) -> str:
     """Return the points as an LMS reads them, scaled to `out_of`; empty if there is no grade."""
-    if graded is None or ungraded(graded) or not graded.max_score:
+    if graded is None or is_ungraded(graded) or not graded.max_score:
         return ""
     scale = 1.0 if out_of is None else out_of / graded.max_score
     return f"{round(graded.score * scale, 2):g}"

@@ -19,8 +19,8 @@ from course_utils.course import NUMBERS, WORK_FOLDER, duration, folder_advice
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.reports.feedback import feedback_path
-from course_utils.grading.reports.report import untouched
-from course_utils.grading.results import Graded, ungraded
+from course_utils.grading.reports.report import is_untouched
+from course_utils.grading.results import Graded, is_ungraded
 from course_utils.progress import RECORD, DayProgress, Progress, digest, notebook_name, read_progress, read_record
 
 
@@ -76,7 +76,7 @@ def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path
     Returns:
         A sentence for the learner if the old file was damaged and put aside, else an empty string.
     """
-    counted = [each for each in graded if each.notebook in own and each.day in NUMBERS and not ungraded(each)]
+    counted = [each for each in graded if each.notebook in own and each.day in NUMBERS and not is_ungraded(each)]
     new = {str(each.day): _record(each, own[each.notebook]) for each in counted}
     if not new:
         return ""
@@ -100,7 +100,7 @@ def show_outcome(graded: Iterable[Graded], folder: Path, console: Console) -> No
         f"Together {there.score:g} of {there.points:g} points, {there.done} of {len(there.exercises)} exercises"
     )
     _print_next(progress, console)
-    begun = [each for each in graded if each.day is not None and each.exercises and not untouched(each)]
+    begun = [each for each in graded if each.day is not None and each.exercises and not is_untouched(each)]
     for each in sorted(begun, key=lambda each: each.day or 0):
         console.print(f"Feedback on day {each.day}: {folder / feedback_path(each)}", markup=False, soft_wrap=True)
 

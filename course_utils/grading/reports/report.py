@@ -36,7 +36,7 @@ from course_utils.grading.reports.gradebook import (
     write_csv,
 )
 from course_utils.grading.reports.tasks import day_title, tasks
-from course_utils.grading.results import Graded, Result, ungraded
+from course_utils.grading.results import Graded, Result, is_ungraded
 
 LARGEST_SUMMARY = 900_000  # bytes; GitHub drops a job summary of more than 1 MiB
 HARDEST = 10
@@ -214,7 +214,7 @@ def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, linked
     for each in sorted(graded, key=lambda each: (each.day is None, each.day)):
         title = each.notebook if each.day is None else day_title(answer_key, each.day)
         lines += [f"## {_cell(title)}: {_points(each)}", ""]
-        if untouched(each):
+        if is_untouched(each):
             lines += [f"Nothing is answered yet in {_cell(each.notebook)}.", ""]
             continue
         page = feedback_path(each).as_posix()
@@ -264,7 +264,7 @@ def class_summary(
 def print_table(submission: Graded, console: Console) -> None:
     """Print one graded submission as a table, or as a line if nothing is answered."""
     title = f"Graded {escape(one_line(submission.notebook))}: {_points(submission)}"
-    if untouched(submission):
+    if is_untouched(submission):
         console.print(f"{title}, nothing is answered yet", emoji=False, soft_wrap=True)
         return
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -279,7 +279,7 @@ def print_table(submission: Graded, console: Console) -> None:
     console.print(table)
 
 
-def untouched(submission: Graded) -> bool:
+def is_untouched(submission: Graded) -> bool:
     """Return whether no exercise of a notebook is answered."""
     return bool(submission.exercises) and all(result.status == "missing" for result in submission.exercises)
 
@@ -303,7 +303,7 @@ def _shared_names(graded: Sequence[Graded]) -> list[str]:
 def _distribution(graded: Sequence[Graded], title: str) -> list[str]:
     """Return median, quartiles and a histogram of one day's scores, without files that could not be graded."""
     lines = [f"## {_cell(title)}", ""]
-    counted = [each for each in graded if not ungraded(each)]
+    counted = [each for each in graded if not is_ungraded(each)]
     if not counted:
         return [*lines, "Nothing could be graded.", ""]
     scores = sorted(each.score for each in counted)
@@ -324,7 +324,7 @@ def _hardest(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
     """Return a table of the exercises that the fewest students passed, over all days."""
     results = defaultdict(list)
     for submission in graded:
-        if not ungraded(submission):
+        if not is_ungraded(submission):
             for result in submission.exercises:
                 results[submission.day, result.id].append(result)
     if not results:
@@ -367,7 +367,7 @@ def _table_to_look_at(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
         events += [f"{each.id}: {each.review}" for each in submission.exercises if each.review]
         if submission.status == "unreadable":
             events = [f"unreadable: {submission.message}"]
-        elif ungraded(submission):
+        elif is_ungraded(submission):
             events.append("not graded through no fault of the student's")
         if events:
             day = "?" if submission.day is None else submission.day
@@ -413,7 +413,7 @@ def _students_table(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
     """Return head and rows of a table with a row for each submission."""
     rows = [
         f"| {_cell(each.student)} | {'?' if each.day is None else each.day} | "
-        + ("no grade" if ungraded(each) else f"{each.score:g} of {each.max_score:g}")
+        + ("no grade" if is_ungraded(each) else f"{each.score:g} of {each.max_score:g}")
         + f" | {sum(result.status == 'passed' for result in each.exercises)} of {len(each.exercises)} |"
         for each in graded
     ]

@@ -124,9 +124,9 @@ def _atom(token: str, tokens: Iterator[str]) -> str:
         tag = "sup" if token == "^" else "sub"
         return f"<{tag}>{_atom(next(tokens, ''), tokens)}</{tag}>"
     if token == r"\sqrt":
-        return "√" + _bracketed(_argument(tokens))
+        return "√" + _bracket(_argument(tokens))
     if token == r"\frac":
-        return f"{_bracketed(_argument(tokens))}/{_bracketed(_argument(tokens))}"
+        return f"{_bracket(_argument(tokens))}/{_bracket(_argument(tokens))}"
     if token in (r"\text", r"\mathrm"):
         return _argument(tokens).replace("<i>", "").replace("</i>", "")
     if token.startswith("\\"):
@@ -139,5 +139,5 @@ def _argument(tokens: Iterator[str]) -> str:
     return _atom(token, tokens) if token else ""
 
 
-def _bracketed(part: str) -> str:
+def _bracket(part: str) -> str:
     return f"({part})" if re.search(r"[-+−=·× ]", re.sub(r"<[^>]*>", "", part)) else part

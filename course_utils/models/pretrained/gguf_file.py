@@ -104,7 +104,7 @@ def contents(file: GGUFReader) -> Contents:
     return Contents(value("general.name", "a model"), licence, sizes, entries, end, value("llama.context_length"))
 
 
-def opened(path: Path) -> GGUFReader:
+def open_gguf(path: Path) -> GGUFReader:
     """Return a GGUF file, mapped into memory.
 
     Raises:

@@ -23,7 +23,7 @@ import platformdirs
 import torch
 
 from course_utils.errors import CourseError
-from course_utils.models.pretrained.gguf_file import Contents, contents, opened, weights
+from course_utils.models.pretrained.gguf_file import Contents, contents, open_gguf, weights
 
 NAME = "smollm2-135m-instruct"
 GET = "python -m course_utils.models.fetch"
@@ -85,7 +85,7 @@ def convert(path: Path, target: Path, done: Callable[[int, int], None] = lambda 
     Raises:
         CourseError: The file cannot be read or run, or `target` cannot be written.
     """
-    file = opened(path)
+    file = open_gguf(path)
     description = contents(file)
     write(target, description, weights(file, description.sizes["n_layers"], done))
 
@@ -131,10 +131,10 @@ def read(dtype: torch.dtype = torch.float32) -> tuple[Contents, dict[str, torch.
             convert(source, path)
         else:
             raise NoModel(HOW)
-    return _loaded(path)
+    return _load(path)
 
 
-def _loaded(path: Path) -> tuple[Contents, dict[str, torch.Tensor]]:
+def _load(path: Path) -> tuple[Contents, dict[str, torch.Tensor]]:
     again = f"delete it, and {GET} makes it again"
     try:
         content: dict[str, Any] = torch.load(path, mmap=True, weights_only=True)

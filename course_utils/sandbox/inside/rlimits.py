@@ -25,7 +25,7 @@ def set_limits(limits: Mapping[str, float], warm: bool, level: str) -> None:
     values = {
         "DATA": memory,  # "a memory bomb step by step"
         # "a memory bomb at once"; this bounds shared memory too, which does not count as data
-        "AS": memory + _mapped() + (0 if warm else 8 * GIB),
+        "AS": memory + _mapped_bytes() + (0 if warm else 8 * GIB),
         "CPU": int(limits["seconds"]),  # "a computation that holds the interpreter", should the grader die
         "FSIZE": LARGEST_FILE,  # "a file without end"
         "NOFILE": MOST_FILES,  # "a flood of comms" cannot end the server by its open files
@@ -43,7 +43,7 @@ def set_limits(limits: Mapping[str, float], warm: bool, level: str) -> None:
             resource.setrlimit(kind, (value, value))
 
 
-def _mapped() -> int:
+def _mapped_bytes() -> int:
     """Return the bytes of address space in use."""
     try:
         with open("/proc/self/statm") as statm:

@@ -16,6 +16,7 @@ export const NOT_HERE =
 export function reasonAgainst() {
   if (self.origin === "null" || !window.Worker) return NOT_HERE;
   if (!window.WebAssembly) return "This browser has no WebAssembly, which Python needs here. Open it in JupyterLab.";
+  if (!window.DecompressionStream) return "This browser is too old for Python here. Take a newer one, or JupyterLab.";
   return "";
 }
 

@@ -12,21 +12,23 @@ WebAssembly.Memory = class extends WebAssembly.Memory {
 
 const stage = (done, text) => postMessage({ kind: "stage", done, text });
 
-async function unpack(python, name, folder) {
+// Return the zip in a pack, which the browser unpacks.
+async function fetched(name) {
   const answer = await fetch(files + name);
   if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
-  python.unpackArchive(await answer.arrayBuffer(), "zip", { extractDir: folder });
+  return new Response(answer.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
 async function start() {
-  stage(0.05, "Python (5 MB)");
+  stage(0.05, "Python (6 MB)");
+  const packages = fetched("packages.pack");
+  packages.catch(() => {}); // it is awaited below
+  const library = URL.createObjectURL(new Blob([await fetched("library.pack")]));
   importScripts(`${files}pyodide.js`);
-  const python = await loadPyodide({ indexURL: files });
-  stage(0.5, "NumPy (3 MB)");
-  await python.loadPackage(files + NUMPY, { checkIntegrity: false, messageCallback: () => {} });
-  stage(0.75, "the course's checks (2 MB)");
-  const packages = python.runPython("import site; site.getsitepackages()[0]");
-  await Promise.all([unpack(python, "packages.zip", packages), unpack(python, "course.zip", packages)]);
+  const python = await loadPyodide({ indexURL: files, stdLibURL: library });
+  stage(0.6, "NumPy and the course's checks (4 MB)");
+  const folder = python.runPython("import site; site.getsitepackages()[0]");
+  python.unpackArchive(await packages, "zip", { extractDir: folder });
   stage(0.9, "the first check");
   const module = python.pyimport("course_utils.checks.in_page");
   const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
@@ -34,7 +36,6 @@ async function start() {
   return { python, module };
 }
 
-const NUMPY = "numpy-2.0.2-cp312-cp312-pyodide_2024_0_wasm32.whl";
 const started = start();
 started.catch((error) => postMessage({ kind: "broken", text: String(error) }));
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.views.silence import silenced
+from course_utils.views.silence import hide_prints
 
 
 def kind_of(values: Any) -> str:
@@ -24,13 +24,13 @@ def name_of(attention: Callable[..., Any]) -> str:
     return str(getattr(attention, "__name__", "attention"))
 
 
-def sent(numbers: np.ndarray) -> list[Any]:
+def to_lists(numbers: np.ndarray) -> list[Any]:
     """Return a matrix or row as lists for the page.
 
     Numbers that are not finite become texts that JavaScript's Number reads.
     """
     if numbers.ndim > 1:
-        return [sent(row) for row in numbers]
+        return [to_lists(row) for row in numbers]
     return [
         value if np.isfinite(value) else {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
         for value in numbers.tolist()
@@ -62,7 +62,7 @@ def call_attention(
             continue
         try:
             inputs = [_container(kind, value.copy()) for value in (q, k, v)]
-            with silenced():
+            with hide_prints():
                 returned = (
                     attention(*inputs) if mask is None else attention(*inputs, mask=_container(kind, mask.copy()))
                 )

@@ -16,7 +16,7 @@ import numpy as np
 Numbers: TypeAlias = "npt.ArrayLike | Tensor"  # NumPy, torch or nested lists
 
 
-def detached(values: Any) -> Any:
+def detach(values: Any) -> Any:
     """Return a tensor as a float64 array, and anything else as it is."""
     return values.detach().cpu().double().numpy() if hasattr(values, "detach") else values
 
@@ -28,8 +28,8 @@ def as_array(values: Any) -> np.ndarray:
         TypeError, ValueError: the values are ragged or not numeric.
     """
     if isinstance(values, (list, tuple)):
-        values = [detached(part) for part in values]
-    return np.array(detached(values), dtype=np.float64)
+        values = [detach(part) for part in values]
+    return np.array(detach(values), dtype=np.float64)
 
 
 def as_matrix(name: str, values: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ HAIR = 1e-9  # added before rounding, so that 0.125 is rounded the same way ever
 SINGLE = 1e-6  # the same, for numbers that were computed in float32
 
 
-def rounded(value: float, hair: float = HAIR) -> float:
+def round_to_two(value: float, hair: float = HAIR) -> float:
     """Return a number rounded to two decimals."""
     return round(float(value) + hair, 2) + 0.0
 
@@ -19,7 +19,7 @@ def short(value: float, hair: float = HAIR) -> str:
     """
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    return f"{rounded(value, hair):.2f}".replace("-", "−")
+    return f"{round_to_two(value, hair):.2f}".replace("-", "−")
 
 
 def three_decimals(value: float) -> str:
@@ -51,6 +51,6 @@ def number(value: float) -> str:
     return text.replace("-", "−")
 
 
-def bracketed(text: str) -> str:
+def bracket_negative(text: str) -> str:
     """Return a number to write after a sign: in brackets if it is negative."""
     return f"({text})" if text.startswith("−") else text

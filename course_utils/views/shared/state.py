@@ -26,7 +26,7 @@ def page_state(widget: HasState) -> dict[str, Any]:
     with _one_thread():
         state = {**widget.get_state(), **widget.alone_state()}
     return {
-        name: _plain(value)
+        name: _to_json(value)
         for name, value in sorted(state.items())
         if name not in _OF_JUPYTER and not name.startswith(("_model", "_view", "_dom"))
     }
@@ -46,11 +46,11 @@ def _one_thread() -> Iterator[None]:
             torch.set_num_threads(threads)
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"base64": base64.b64encode(bytes(value)).decode()}
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _to_json(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [_to_json(inner) for inner in value]
     return value

@@ -17,7 +17,7 @@ from course_utils.views.shared.base import CourseWidget, InGallery, script, styl
 from course_utils.views.shared.coerce import as_head, as_labels
 from course_utils.views.shared.heads import table_of_heads
 from course_utils.views.shared.number_text import short
-from course_utils.views.silence import silenced
+from course_utils.views.silence import hide_prints
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -313,7 +313,7 @@ class _Run:
             head_masks[tuple(head)] = 0
         ids = ids.to(like.device)
         try:
-            with torch.no_grad(), silenced():
+            with torch.no_grad(), hide_prints():
                 logits = model(ids.clone(), head_masks=head_masks)  # (1, T, vocabulary)
                 losses = F.cross_entropy(logits[0, :-1].double(), ids[0, 1:].long(), reduction="none")
             self.losses = losses.cpu().numpy()

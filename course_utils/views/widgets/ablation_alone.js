@@ -2,7 +2,7 @@
 
 import { listen } from "../shared/dom.js";
 
-const NOT_BEFORE = "these heads together were not computed before: that needs Python, in JupyterLab";
+const NOT_BEFORE = "the result for these heads is not stored: computing it needs Python, in JupyterLab";
 
 export function answerAblation(model, heads, unknown) {
   const { answers, rises } = model.get("_alone");

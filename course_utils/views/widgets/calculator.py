@@ -164,7 +164,7 @@ class MemoryCalculator(CourseWidget):
 
     @traitlets.validate("own")
     def _own_sizes(self, proposal):
-        return _checked(proposal.value)
+        return _verify_sizes(proposal.value)
 
     @traitlets.observe("own")
     def _show_own(self, change):
@@ -276,9 +276,9 @@ class MemoryCalculator(CourseWidget):
     def _describe_fit(self):
         weights = self.weight_bytes
         if weights is None and self.model == OWN:
-            return "Without the number of parameters nothing is said of the card."
+            return "Without the number of parameters nothing can be said about the card."
         if weights is None:
-            return "The course does not count the weights of this model, so nothing is said of the card."
+            return "The course does not count the weights of this model, so nothing can be said about the card."
         together = in_binary_units(weights + self.cache_bytes)
         if weights > CARDS[self.card]:
             return f"The weights alone are more than {self.card}."
@@ -294,7 +294,7 @@ class MemoryCalculator(CourseWidget):
         return f"The card has room for {_count_of(self.longest, 'token')} a sequence{beyond}."
 
 
-def _checked(own):
+def _verify_sizes(own):
     """One's own sizes, if they make a cache."""
     if unknown := [name for name in own if name not in _FIELDS]:
         raise ValueError(f"own has {unknown[0]!r}: it knows {', '.join(_FIELDS)}")

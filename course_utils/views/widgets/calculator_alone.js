@@ -35,7 +35,7 @@ export function answerCalculator(model) {
   return listen(model, { ...Object.fromEntries(SHOWN_FROM.map((name) => [name, count])), model: other, _typed: read });
 }
 
-// As `_read` and `_checked` of calculator.py: the sizes that were typed, or what is wrong with them.
+// As `_read` and `_verify_sizes` of calculator.py: the sizes that were typed, or what is wrong with them.
 export function ownSizes(typed, { fields, largest }) {
   const sizes = {};
   const wrong = (problem) => ({ sizes: null, problem: `${problem}.` });
@@ -125,8 +125,8 @@ function factorsOf(sizes, heads, context) {
 function fitOf(own, weights, cache, size, card, sizes, cacheOf) {
   if (weights === null) {
     return own
-      ? "Without the number of parameters nothing is said of the card."
-      : "The course does not count the weights of this model, so nothing is said of the card.";
+      ? "Without the number of parameters nothing can be said about the card."
+      : "The course does not count the weights of this model, so nothing can be said about the card.";
   }
   if (weights > size) return `The weights alone are more than ${card}.`;
   const fits = weights + cache <= size ? "fits" : "does not fit";

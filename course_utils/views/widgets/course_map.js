@@ -36,7 +36,7 @@ class ProgressMapView {
         setTimeout(() => {
           if (this.busy.textContent !== SAVED) return;
           this.showGrading();
-          this.busy.textContent = "Nothing answers. Run the cell of this map, then press again.";
+          this.busy.textContent = "No kernel answers. Run this map's cell, then press the button again.";
         }, ANSWER);
       }, SAVING);
     });

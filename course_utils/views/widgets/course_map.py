@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-GRADING = "Grading what changed. A notebook takes a few seconds."
+GRADING = "Grading what changed. Each notebook takes a few seconds."
 
 
 class ProgressMap(CourseWidget):

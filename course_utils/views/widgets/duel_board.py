@@ -36,7 +36,7 @@ class DuelBoard(CourseWidget):
     _said = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, tiles: Sequence[dict]):
-        tiles = [_checked(number, tile) for number, tile in enumerate(tiles, 1)]
+        tiles = [_verify_tile(number, tile) for number, tile in enumerate(tiles, 1)]
         if not tiles:
             raise ValueError("tiles is empty: give one for each implementation")
         for right in (True, False):
@@ -89,7 +89,7 @@ class DuelBoard(CourseWidget):
         ax.text(x + TILE / 2, y + 31, label, fontsize=10, color=ink, ha="center", va="center")
 
 
-def _checked(number: int, tile: Any) -> dict[str, Any]:
+def _verify_tile(number: int, tile: Any) -> dict[str, Any]:
     where = f"tile {number}"
     if not isinstance(tile, dict):
         raise ValueError(f'{where} is no dict: give {{"right": …, "held": …, "name": …, "told": …, "hints": […]}}')

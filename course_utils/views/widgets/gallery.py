@@ -14,7 +14,7 @@ from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, 
 from course_utils.views.shared.coerce import as_head, as_labels, as_numbers
 from course_utils.views.shared.heads import head_name, table_of_heads
 from course_utils.views.shared.number_text import short
-from course_utils.views.silence import silenced
+from course_utils.views.silence import hide_prints
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +67,7 @@ class HeadGallery(CourseWidget):
         if read is not None and not callable(read):
             raise ValueError(f"read is {type(read).__name__}: give a function, text -> (tokens, weights)")
         self._reader = read
-        self._weights = _checked(weights, len(tokens))
+        self._weights = _verify_weights(weights, len(tokens))
         self._numbers = _checked_scores({} if scores is None else scores, self._weights.shape[:2])
         super().__init__(
             title=str(title),
@@ -85,7 +85,7 @@ class HeadGallery(CourseWidget):
             raise ValueError("this gallery reads no text: give it read, a function text -> (tokens, weights)")
         tokens, weights = self._reader(text)
         tokens = as_labels("tokens", _as_list(tokens))
-        checked = _checked(weights, len(tokens))
+        checked = _verify_weights(weights, len(tokens))
         _same_heads("weights", checked.shape[:2], self._weights.shape[:2])
         with self.hold_sync():
             self.row = None
@@ -105,7 +105,7 @@ class HeadGallery(CourseWidget):
     @traitlets.observe("_typed")
     def _read_typed(self, change):
         try:
-            with silenced():
+            with hide_prints():
                 self.read(change.new["text"])
             message = f"Shown: your text of {len(self._tokens)} tokens."
         except Exception as error:  # anyone's reader
@@ -119,7 +119,7 @@ class HeadGallery(CourseWidget):
 
     @weights.setter
     def weights(self, weights: Numbers) -> None:
-        checked = _checked(weights, len(self._tokens))
+        checked = _verify_weights(weights, len(self._tokens))
         _same_heads("weights", checked.shape[:2], self._weights.shape[:2])
         self._weights = checked
         self._thousandths = _thousandths(checked)
@@ -280,7 +280,7 @@ def _layout(n_layers, h, n):
     }
 
 
-def _checked(weights, n):
+def _verify_weights(weights, n):
     """(n_layers, h, n, n) float64 from 0 to 1."""
     weights = as_numbers("weights", weights)
     if weights.ndim == 5 and weights.shape[1] == 1:

@@ -58,11 +58,11 @@ class Guess(CourseWidget):
         before = _QUESTIONS_BY_NAME.setdefault((self._root, question.day, question.name), question)
         if not before.same_question(question) and before.question != question.question:
             raise ValueError(
-                f"guess {question.name!r} of day {question.day} asks {before.question!r} already; give another "
+                f"guess {question.name!r} of day {question.day} already asks {before.question!r}; give another "
                 "question another name, or restart the kernel"
             )
         _QUESTIONS_BY_NAME[self._root, question.day, question.name] = question
-        super().__init__(_posed=_posed(question, why) | (axes or {}), draft=[None] * len(question.truth))
+        super().__init__(_posed=_describe_question(question, why) | (axes or {}), draft=[None] * len(question.truth))
 
     @classmethod
     def number(
@@ -90,7 +90,7 @@ class Guess(CourseWidget):
     ) -> Guess:  # fmt: skip
         """Ask which of some texts it is. truth: the right one of them, or a function without arguments that finds it.
 
-        The rest is as in `number`. Raises ValueError when truth is none of the choices, or there are fewer than two.
+        The rest is as in `number`. Raises ValueError when truth is not one of the choices, or there are fewer than two.
         """
         texts = tuple(choices)
         right = truth() if callable(truth) else truth
@@ -140,7 +140,7 @@ class Guess(CourseWidget):
         """
         if self._question.kind == "choice":
             if guess not in self._question.choices:
-                raise ValueError(f"{guess!r} is none of the choices: {', '.join(self._question.choices)}")
+                raise ValueError(f"{guess!r} is not one of the choices: {', '.join(self._question.choices)}")
             self.guess = [float(self._question.choices.index(guess))]
         else:
             self.guess = list(_numbers(self._question.name, guess if self._question.kind == "curve" else [guess]))
@@ -250,7 +250,7 @@ class Guess(CourseWidget):
             side.set_color(palette.INK)
 
 
-def _posed(question: Question, why: str) -> dict[str, Any]:
+def _describe_question(question: Question, why: str) -> dict[str, Any]:
     """What the page draws."""
     ranged = question.kind != "choice"
     return {

@@ -13,7 +13,7 @@ from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, 
 from course_utils.views.shared.coerce import as_head, as_labels
 from course_utils.views.shared.heads import head_name
 from course_utils.views.shared.number_text import short
-from course_utils.views.silence import silenced
+from course_utils.views.silence import hide_prints
 from course_utils.views.widgets.head_explorer_picture import draw
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class HeadExplorer(CourseWidget):
         text = change.new["text"]
         message = ""
         try:
-            with silenced():
+            with hide_prints():
                 known = {each.text: each for each in real_sentences.recorded()}
                 self._show(known[text] if change.new["recorded"] else self._read(text))
         except Exception as error:  # anyone's model

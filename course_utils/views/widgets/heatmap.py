@@ -11,7 +11,7 @@ from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
-from course_utils.views.shared.number_text import rounded
+from course_utils.views.shared.number_text import round_to_two
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ class AttentionHeatmap(CourseWidget):
     def __init__(self, weights, queries, keys=None, title="attention weights", mask=None):
         queries = as_labels("queries", queries)
         keys = queries if keys is None else as_labels("keys", keys)
-        self._weights = _checked(weights, len(queries), len(keys))
+        self._weights = _verify_weights(weights, len(queries), len(keys))
         self._mask = None if mask is None else as_mask(mask, len(queries), len(keys))
         super().__init__(
             title=str(title),
@@ -74,7 +74,7 @@ class AttentionHeatmap(CourseWidget):
 
     @weights.setter
     def weights(self, weights: Numbers) -> None:
-        self._weights = _checked(weights, len(self._queries), len(self._keys))
+        self._weights = _verify_weights(weights, len(self._queries), len(self._keys))
         self._frame = _frame(self._weights, self._mask, self._queries, self._keys)
 
     @property
@@ -123,7 +123,7 @@ class AttentionHeatmap(CourseWidget):
         for r, query in enumerate(self._queries[:6]):
             row = self._weights[r] if self._mask is None else self._weights[r] * self._mask[r]
             if row.any():
-                rows.append(f"{query} attends most to {self._keys[row.argmax()]} ({rounded(row.max()):.2f})")
+                rows.append(f"{query} attends most to {self._keys[row.argmax()]} ({round_to_two(row.max()):.2f})")
             else:
                 blocked = self._mask is not None and not self._mask[r].any()
                 rows.append(f"{query} may attend to nothing" if blocked else f"{query} attends to nothing")
@@ -178,7 +178,7 @@ class AttentionHeatmap(CourseWidget):
         return fig
 
 
-def _checked(weights, n, m):
+def _verify_weights(weights, n, m):
     weights = as_matrix("weights", weights)
     if weights.shape != (n, m):
         which = "one row per query" if weights.shape[0] != n else "one column per key"
@@ -219,13 +219,13 @@ def _texts(weights, mask):
     """Each weight to two decimals, row by row; – where it is blocked and 0."""
     may = np.ones(weights.shape, bool) if mask is None else mask
     return [
-        f"{rounded(weight):.2f}" if here or weight else "–"
+        f"{round_to_two(weight):.2f}" if here or weight else "–"
         for weight, here in zip(weights.ravel().tolist(), may.ravel(), strict=True)
     ]
 
 
 def _caption(query, row, largest, keys, may):
-    total = rounded(row.sum())
+    total = round_to_two(row.sum())
     if may is not None and not may.any():
         reason = f"yet its weights sum to {total:.2f}, a leak" if row.any() else "every key is blocked"
         return [f"“{query}” may attend to nothing: {reason}"]
@@ -238,7 +238,7 @@ def _caption(query, row, largest, keys, may):
         row = row * may
     sums = f"{which} sum to 1" if total == 1 else f"{which} sum to {total:.2f}, not 1"
     if may is not None and through > 0:
-        sums = f"a leak, {rounded(through):.2f} of the weight is on blocked keys"
+        sums = f"a leak, {round_to_two(through):.2f} of the weight is on blocked keys"
     most = ", ".join(f"{keys[k]} {row[k]:.2f}" for k in largest[:3] if row[k] >= 0.005)
     return [f"“{query}”: {sums}", f"most to {most}" if most else "no weight reaches 0.01"]
 

@@ -16,9 +16,9 @@ from course_utils.views import palette
 from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, script, style
-from course_utils.views.shared.call_student_code import sent
-from course_utils.views.shared.coerce import as_labels, as_matrix, as_row, detached
-from course_utils.views.shared.number_text import bracketed, three_decimals
+from course_utils.views.shared.call_student_code import to_lists
+from course_utils.views.shared.coerce import as_labels, as_matrix, as_row, detach
+from course_utils.views.shared.number_text import bracket_negative, three_decimals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,7 +117,9 @@ class OnlineSoftmaxStepper(CourseWidget):
 
     def alone_state(self) -> dict[str, Any]:
         scores, values, labels = self._inputs
-        return {"_alone": {"scores": sent(np.array(scores)), "values": values, "labels": labels, "block": self._block}}
+        return {
+            "_alone": {"scores": to_lists(np.array(scores)), "values": values, "labels": labels, "block": self._block}
+        }
 
     def as_text(self) -> str:
         heads = ["keys", "score", *self._columns]
@@ -225,8 +227,8 @@ def _explain_cells(before, after, factor, scores, values):
         note = "no new maximum: what was summed so far stays as it is"
     else:
         note = "a new maximum: what was summed so far is multiplied by this"
-    lines.append(["e^(m_old − m_new)", f"e^({m_old} − {bracketed(m_new)}) = {three_decimals(factor)}", note])
-    terms = " + ".join(f"e^({three_decimals(score)} − {bracketed(m_new)})" for score in scores)
+    lines.append(["e^(m_old − m_new)", f"e^({m_old} − {bracket_negative(m_new)}) = {three_decimals(factor)}", note])
+    terms = " + ".join(f"e^({three_decimals(score)} − {bracket_negative(m_new)})" for score in scores)
     added = " + ".join(map(three_decimals, powers))
     if after.m.item() == -math.inf:
         lines[1][1] = f"e^(−∞ − (−∞)) is not a number; it counts as {three_decimals(0)}"
@@ -238,9 +240,9 @@ def _explain_cells(before, after, factor, scores, values):
         ["l", f"{three_decimals(factor)} · {three_decimals(before.l)} + {terms} = {three_decimals(after.l)}", note]
     )
     for column in range(0 if values is None else len(values[0])):
-        rescaled = f"{three_decimals(factor)} · {bracketed(three_decimals(before.o[column]))}"
+        rescaled = f"{three_decimals(factor)} · {bracket_negative(three_decimals(before.o[column]))}"
         terms = " + ".join(
-            f"{three_decimals(power)} · {bracketed(three_decimals(value[column]))}"
+            f"{three_decimals(power)} · {bracket_negative(three_decimals(value[column]))}"
             for power, value in zip(powers, values, strict=True)
         )
         name = "o" if len(values[0]) == 1 else f"o[{column}]"
@@ -304,7 +306,7 @@ def _checked_scores(scores):
 
 def _checked_values(values, count):
     """Rows of floats: (m, d_v)."""
-    values = detached(values)
+    values = detach(values)
     if hasattr(values, "__len__") and len(values) and np.ndim(values[0]) == 0:
         values = [[value] for value in values]
     matrix = as_matrix("values", values)

@@ -23,7 +23,7 @@ from course_utils.views.widgets.painter_families import (
     families_of,
     family_names,
     find_entry,
-    recognised,
+    recognise,
 )
 from course_utils.views.widgets.painter_verdict import (
     all_finite,
@@ -87,7 +87,7 @@ class MaskPainter(CourseWidget):
         keys = as_labels("keys", keys) if self._crossed else tokens
         n, m = _checked_sizes(tokens, keys)
         self._attention = tensors.attention if attention is None else _checked_function(attention)
-        self._inputs = _seeded(n, m, seed, self._crossed)
+        self._inputs = _draw_inputs(n, m, seed, self._crossed)
         catalogue = families_of(n, m)
         settings = _checked_settings(settings, catalogue, n, m)
         family = family or ("bidirectional" if self._crossed else "causal")
@@ -97,7 +97,7 @@ class MaskPainter(CourseWidget):
         start = find_entry(catalogue, family, settings)["mask"]
         if mask is not None:
             start = as_signs(as_mask(mask, n, m))
-            family, settings = recognised(catalogue, start, family, settings)
+            family, settings = recognise(catalogue, start, family, settings)
         super().__init__(
             family=family,
             **settings,
@@ -177,7 +177,7 @@ class MaskPainter(CourseWidget):
     @traitlets.observe("_mask")
     def _follow_mask(self, change):
         self._measured = measure(self._attention, self._inputs, self.mask, self._crossed)
-        family, settings = recognised(self._catalogue, self._mask, self.family, self._settings())
+        family, settings = recognise(self._catalogue, self._mask, self.family, self._settings())
         for name, value in {**settings, "family": family}.items():
             setattr(self, name, value)
         self._result = {"mask": self._mask, "kind": self._kind(), "lines": self._lines(), **self._cells()}
@@ -223,7 +223,7 @@ class MaskPainter(CourseWidget):
         """The verdict, why, the rows that may attend to nothing, and what else the weights show."""
         measured = self._measured
         mask = self.mask
-        queries, keys = _quoted(self._tokens), _quoted(self._keys)
+        queries, keys = _quote_labels(self._tokens), _quote_labels(self._keys)
         name = "the attention" if self._attention is tensors.attention else name_of(self._attention)
         lines = [f"no verdict: {name} has to be fixed first", measured.problem]
         if not measured.problem:
@@ -284,7 +284,7 @@ class MaskPainter(CourseWidget):
         top = 40 + (7.5 * max(map(len, self._keys)) if turned else 16)
         gap = max(left + 24, 230 - m * cell)  # the first title has room before the second
         width = max(left + 2 * m * cell + gap + 16, 560)
-        lines = [part for line in self._all_lines() for part in _wrapped(line, width - 30)]
+        lines = [part for line in self._all_lines() for part in _wrap(line, width - 30)]
         height = top + n * cell + 20 + 19 * len(lines)
         fig = new_figure(width, height)
         result = self._result
@@ -302,7 +302,7 @@ class MaskPainter(CourseWidget):
         return fig
 
 
-def _seeded(n, m, seed, crossed):
+def _draw_inputs(n, m, seed, crossed):
     """Tokens (n, d), what the keys and values are made from (m, d), and the three projections (d, d)."""
     generator = torch.Generator().manual_seed(seed)
     projections = torch.randn(3, _WIDTH, _WIDTH, generator=generator) / _WIDTH**0.5
@@ -355,7 +355,7 @@ def _quote(label):
     return f"“{label if len(label) <= 16 else label[:15] + '…'}”"
 
 
-def _quoted(labels):
+def _quote_labels(labels):
     """Labels in quotation marks; those that come twice with their place."""
     return [
         _quote(label) + (f" (token {place})" if labels.count(label) > 1 else "") for place, label in enumerate(labels)
@@ -366,7 +366,7 @@ def _sentence(line):
     return line if line.endswith((".", "?")) else line + "."
 
 
-def _wrapped(line, width):
+def _wrap(line, width):
     """The line in parts that fit a width in CSS pixels."""
     return textwrap.wrap(line, int(width / 6.6), break_long_words=False, break_on_hyphens=False)
 

@@ -60,7 +60,7 @@ def find_entry(catalogue: Sequence[Entry], family: str, settings: Mapping[str, i
     return next(e for e in catalogue if e["family"] == family and e["value"] == settings.get(e["setting"]))
 
 
-def recognised(
+def recognise(
     catalogue: Sequence[Entry], mask: str, family: str, settings: dict[str, int]
 ) -> tuple[str, dict[str, int]]:
     """Return the family of a mask and its setting: the one it was if that still fits, else the first that does."""

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from course_utils.attention import masks
-from course_utils.views.shared.call_student_code import sent
+from course_utils.views.shared.call_student_code import to_lists
 from course_utils.views.shared.number_text import SINGLE, short
-from course_utils.views.silence import silenced
+from course_utils.views.silence import hide_prints
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +53,7 @@ def measure(
     weights = None
     follows = True
     try:
-        with torch.no_grad(), silenced():  # a print would come a hundred times
+        with torch.no_grad(), hide_prints():  # a print would come a hundred times
             v, output, weights = call_with(x, memory)
             if weights is None:
                 weights = _weights_from_output(call_with, x, memory)
@@ -83,7 +83,7 @@ def rows_measured(
     for place in range(2**m):
         row = torch.tensor([place >> key & 1 for key in reversed(range(m))]).bool()  # (m,)
         try:
-            with torch.no_grad(), silenced():
+            with torch.no_grad(), hide_prints():
                 rows.append(_row_measured(attention, x, memory, projections, row, crossed))
         except Exception:  # anyone's code; a page says then that it needs Python
             return None
@@ -120,9 +120,9 @@ def _row_measured(attention, x, memory, projections, row, crossed):
             for mine, theirs in zip(output.float(), blend, strict=True)
         ]
     return {
-        "weights": None if weights is None else sent(_array(weights)),
+        "weights": None if weights is None else to_lists(_array(weights)),
         "follows": follows,
-        "changes": None if crossed else sent(masks.future_changes(layer, x).numpy()),
+        "changes": None if crossed else to_lists(masks.future_changes(layer, x).numpy()),
     }
 
 
@@ -194,9 +194,8 @@ def all_finite(weights: np.ndarray | None) -> bool:
     return weights is None or bool(np.isfinite(weights).all())
 
 
-def opened_ahead(cells: int) -> str:
-    counted = f"{cells} cell{'s' if cells > 1 else ''}"
-    return f"The mask opens {counted} above the diagonal: a leak in a causal model, but harmless in an encoder."
+# It does not say where the mask is open: to find that out is a learner's task.
+LOOKS_AHEAD = "That is a leak in a causal model, but harmless in an encoder."
 
 
 def verdict_lines(measured: Measured, mask: Any, queries: Sequence[str], name: str) -> list[str]:
@@ -220,7 +219,7 @@ def verdict_lines(measured: Measured, mask: Any, queries: Sequence[str], name: s
     moves = "changes" if np.isfinite(leak.amount) else "becomes NaN or infinite"
     finding = f"the output of {first} {moves} when {later} changes"
     if mask[leak.i, leak.j]:
-        return [f"looks ahead: {finding}", opened_ahead(ahead)]
+        return [f"looks ahead: {finding}", LOOKS_AHEAD]
     return [f"leak: {finding}", f"The mask blocks {later} for {first}: it is {name} that lets it through."]
 
 

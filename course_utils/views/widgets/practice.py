@@ -12,7 +12,7 @@ import traitlets
 
 from course_utils.practice import Mark, Problem, problem, read_entry
 from course_utils.practice.problem import describe_shape
-from course_utils.practice.session import DRAWN_FROM, HOW, SIGNS, written
+from course_utils.practice.session import DRAWN_FROM, HOW, SIGNS, write_typed
 from course_utils.views.drawing import typeset
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, script, style
@@ -174,7 +174,7 @@ def _problem_state(posed: Problem) -> dict[str, Any]:
             "name": step.name,
             "asked": step.task,
             "shape": describe_shape(right[step.name].shape),
-            "right": written(right[step.name], step.count).replace("-", "−"),
+            "right": write_typed(right[step.name], step.count).replace("-", "−"),
         }
         for step in posed.steps
     ]
@@ -190,16 +190,16 @@ def _problem_with_answers(posed: Problem) -> dict[str, Any]:
     for entry, step in zip(page["steps"], posed.steps, strict=True):
         name = step.name
         entry |= {"count": step.count, "dims": list(right[name].shape), "slips": []}
-        entry["right_ways"] = [_rounded(values[name]) for values in (right, rounded)]
+        entry["right_ways"] = [_round(values[name]) for values in (right, rounded)]
         for slip in (slip for of, slip in slips if of is step):
             taken = posed.worked({name: slip}), posed.worked({name: slip}, decimals=None)
             later = [each.name for each in posed.steps[posed.steps.index(step) + 1 :]]
-            then = {each: [_rounded(values[each]) for values in taken] for each in later}
-            values_here = [_rounded(values[name]) for values in taken]
+            then = {each: [_round(values[each]) for values in taken] for each in later}
+            values_here = [_round(values[name]) for values in taken]
             entry["slips"].append({"said": slip.message, "values": values_here, "then": then})
     return page
 
 
-def _rounded(values: np.ndarray) -> Any:
+def _round(values: np.ndarray) -> Any:
     """Return numbers with six significant figures, more than a pencil writes, as nested lists."""
     return np.array([float(f"{value:.6g}") for value in values.ravel()]).reshape(values.shape).tolist()

@@ -10,7 +10,7 @@ import numpy as np
 import traitlets
 
 from course_utils.views.shared.base import CourseWidget, InGallery, script, style
-from course_utils.views.shared.call_student_code import call_attention, kind_of, name_of, sent
+from course_utils.views.shared.call_student_code import call_attention, kind_of, name_of, to_lists
 from course_utils.views.shared.coerce import as_labels, as_matrix, as_row
 from course_utils.views.shared.number_text import short
 from course_utils.views.widgets.query_plane_picture import draw, plane_of_queries, plane_of_values
@@ -119,8 +119,8 @@ class QueryPlane(CourseWidget):
         output, weights = theirs[0][0], theirs[1][0]
         self._theirs = {
             "query": change.new,
-            "output": sent(output),
-            "weights": sent(weights),
+            "output": to_lists(output),
+            "weights": to_lists(weights),
             "told": self._compare(output, weights),
         }
 

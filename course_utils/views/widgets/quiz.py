@@ -39,7 +39,7 @@ class Quiz(CourseWidget):
     _scores: traitlets.List[Any] = traitlets.List().tag(sync=True)
 
     def __init__(self, questions):
-        questions = _checked(questions)
+        questions = _verify_questions(questions)
         total = len(questions)
         super().__init__(
             _questions=questions,
@@ -100,7 +100,7 @@ class Quiz(CourseWidget):
         return fig
 
 
-def _checked(questions):
+def _verify_questions(questions):
     if isinstance(questions, (str, dict)) or not list(questions):
         raise ValueError('questions is empty or not a list: give a list of {"question": …, "choices": […]}')
     return [_checked_question(number, question) for number, question in enumerate(questions, 1)]

@@ -65,7 +65,7 @@ class SpeculativeStepper(CourseWidget):
     in_gallery = InGallery(
         73,
         "Let a drafter guess",
-        question="What comes in the place of a draft that is refused, and what becomes of the drafts behind it?",
+        question="What replaces a draft that is refused, and what happens to the drafts after it?",
     )
 
     _esm = script("speculative.js")
@@ -89,22 +89,22 @@ class SpeculativeStepper(CourseWidget):
         labels = [f"token {i}" for i in range(size)] if words is None else as_labels("words", words)
         if len(labels) != size:
             raise ValueError(f"there are {len(labels)} words and {size} probabilities: one each")
-        tokens = _drafted(drafted, draft)
+        tokens = _verify_draft(drafted, draft)
         self.set_trait("words", labels)
         super().__init__(_given={"p": target, "q": draft, "drafted": tokens, "coins": _coins(coins, len(tokens) + 1)})
 
     @property
     def q(self) -> np.ndarray:
         """What the draft model draws from, moved towards p: (V,) float64."""
-        return np.array(moved(self._given["p"], self._given["q"], self.nearness))
+        return np.array(move_towards(self._given["p"], self._given["q"], self.nearness))
 
     @property
     def round(self) -> Round:
         """The round with these drafted tokens and coins."""
         setup = self._given
         if self.seed is None:
-            return played(setup, setup["drafted"], setup["coins"], self.nearness)
-        return drawn(setup, self.seed, self.nearness)
+            return play_round(setup, setup["drafted"], setup["coins"], self.nearness)
+        return draw_round(setup, self.seed, self.nearness)
 
     @property
     def last(self) -> int:
@@ -119,7 +119,7 @@ class SpeculativeStepper(CourseWidget):
     @property
     def expected(self) -> float:
         """How many tokens a round gives in the mean: (1 − α^(γ+1)) / (1 − α), or γ + 1 where α is 1."""
-        return expected(self.alpha, len(self._given["drafted"]))
+        return expected_tokens(self.alpha, len(self._given["drafted"]))
 
     @property
     def remainder(self) -> np.ndarray | None:
@@ -238,7 +238,7 @@ class SpeculativeStepper(CourseWidget):
 # --- the arithmetic, which speculative_round.js does too --------------------------------------------------------------
 
 
-def moved(p: Sequence[float], q: Sequence[float], nearness: float) -> list[float]:
+def move_towards(p: Sequence[float], q: Sequence[float], nearness: float) -> list[float]:
     """q, so far on its way to p."""
     return [(1 - nearness) * theirs + nearness * ours for ours, theirs in zip(p, q, strict=True)]
 
@@ -248,7 +248,7 @@ def overlap(p: Sequence[float], q: Sequence[float]) -> float:
     return min(1.0, float(sum(map(min, p, q))))
 
 
-def expected(alpha: float, gamma: int) -> float:
+def expected_tokens(alpha: float, gamma: int) -> float:
     """1 + α + … + α^γ, which is (1 − α^(γ+1)) / (1 − α): tokens a round."""
     return float(sum(alpha**power for power in range(gamma + 1)))
 
@@ -270,9 +270,9 @@ def draw(weights: Sequence[float], u: float) -> int:
     return max(token for token, weight in enumerate(weights) if weight > 0)
 
 
-def played(setup: dict[str, Any], drafted: Sequence[int], coins: Sequence[float], nearness: float) -> Round:
+def play_round(setup: dict[str, Any], drafted: Sequence[int], coins: Sequence[float], nearness: float) -> Round:
     """Return a round with these drafted tokens and coins."""
-    p, q, rest = setup["p"], moved(setup["p"], setup["q"], nearness), remainder(setup["p"], setup["q"])
+    p, q, rest = setup["p"], move_towards(setup["p"], setup["q"], nearness), remainder(setup["p"], setup["q"])
     looked: list[Coin] = []
     for token, u in zip(drafted, coins[:-1], strict=True):
         ratio = p[token] / q[token] if p[token] and rest else float(p[token] > 0)
@@ -285,13 +285,13 @@ def played(setup: dict[str, Any], drafted: Sequence[int], coins: Sequence[float]
     return Round(tuple(drafted), tuple(looked), source, coins[-1], (*accepted, last))
 
 
-def drawn(setup: dict[str, Any], seed: int, nearness: float) -> Round:
+def draw_round(setup: dict[str, Any], seed: int, nearness: float) -> Round:
     """Return a round with tokens drafted from q and coins, all of this seed."""
     gamma = len(setup["drafted"])
     chance = mulberry(seed)
-    q = moved(setup["p"], setup["q"], nearness)
+    q = move_towards(setup["p"], setup["q"], nearness)
     drafted = [draw(q, chance()) for _ in range(gamma)]
-    return played(setup, drafted, [chance() for _ in range(gamma + 1)], nearness)
+    return play_round(setup, drafted, [chance() for _ in range(gamma + 1)], nearness)
 
 
 def mulberry(seed: int) -> Callable[[], float]:
@@ -320,7 +320,7 @@ def _distribution(name, values):
     return (row / total if abs(total - 1) > 1e-12 else row).tolist()
 
 
-def _drafted(drafted, q):
+def _verify_draft(drafted, q):
     tokens = [whole("a drafted token", token, least=0) for token in drafted]
     if not 1 <= len(tokens) <= _MOST_DRAFTED:
         raise ValueError(f"{len(tokens)} tokens are drafted: give 1 to {_MOST_DRAFTED}")

@@ -11,7 +11,7 @@ import traitlets
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
 from course_utils.views.shared.base import CourseWidget, InGallery, ramp_trait, script, style
-from course_utils.views.shared.call_student_code import kind_of, name_of, sent
+from course_utils.views.shared.call_student_code import kind_of, name_of, to_lists
 from course_utils.views.shared.coerce import as_labels, as_mask, as_matrix
 from course_utils.views.widgets.stepper_story import tell_story
 
@@ -128,7 +128,7 @@ class AttentionStepper(CourseWidget):
         self._matrices = story.matrices
         theirs = None
         if story.theirs is not None:
-            theirs = {"numbers": numbers, "output": sent(story.theirs[0]), "weights": sent(story.theirs[1])}
+            theirs = {"numbers": numbers, "output": to_lists(story.theirs[0]), "weights": to_lists(story.theirs[1])}
         return story.problem, theirs
 
     def _most(self):

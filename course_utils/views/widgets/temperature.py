@@ -51,7 +51,7 @@ class TemperatureExplorer(CourseWidget):
     _jumps = traitlets.Any().tag(sync=True)  # [what a button says, the temperature it sets] each
 
     def __init__(self, scores, labels=None, temperature=1.0, d_ks=()):
-        scores = _checked(scores)
+        scores = _verify_scores(scores)
         labels = [f"key {i}" for i in range(1, len(scores) + 1)] if labels is None else as_labels("labels", labels)
         if len(labels) != len(scores):
             raise ValueError(f"there are {len(labels)} labels but {len(scores)} scores: one each")
@@ -66,7 +66,7 @@ class TemperatureExplorer(CourseWidget):
 
     @traitlets.validate("scores")
     def _scores_fit(self, proposal):
-        scores = _checked(proposal.value)
+        scores = _verify_scores(proposal.value)
         if len(scores) != len(self.labels):
             raise ValueError(f"scores holds {len(scores)} numbers but there are {len(self.labels)} keys: one each")
         return scores
@@ -135,7 +135,7 @@ def _weights(scores, temperature):
     return softmax(torch.tensor(scores, dtype=torch.float64) / temperature)  # (m,)
 
 
-def _checked(scores):
+def _verify_scores(scores):
     row = as_row("scores", scores, 2, _MOST_KEYS)
     if not np.isfinite(row).all():
         place = int(np.flatnonzero(~np.isfinite(row))[0])

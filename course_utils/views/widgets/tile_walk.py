@@ -10,7 +10,7 @@ import torch
 
 from course_utils.attention.tiled import Partial, absorb, finish, key_blocks, mask_tile, nothing, query_blocks
 from course_utils.attention.traffic import naive_traffic
-from course_utils.views.shared.number_text import bracketed, three_decimals
+from course_utils.views.shared.number_text import bracket_negative, three_decimals
 
 ROW_NUMBERS = "m, l (new m, sum)"  # the two in brackets while a tile is computed: those of traffic.footprint
 
@@ -160,7 +160,7 @@ def _describe_row(query, after, before=None, factor=None, scores=None):
     factor_text = three_decimals(factor)
     why = [
         f"new m = max({m_old}, {three_decimals(best)}) = {m}",
-        f"factor = e^({m_old} − {bracketed(m)}) = {factor_text}",
+        f"factor = e^({m_old} − {bracket_negative(m)}) = {factor_text}",
         f"new l = {factor_text} · {l_old} + {three_decimals(added)} = {l}",
     ]
     rescaled = _numbers(before.o * factor)

@@ -81,7 +81,7 @@ class ServingTimeline(CourseWidget):
         self._block_size = _size("block_size", block_size)
         self._sets = dict(SETS)
         if requests is not None:
-            self._sets = {_OWN_ARRIVALS: Arrivals(_checked(requests), budget=8, blocks=32), **SETS}
+            self._sets = {_OWN_ARRIVALS: Arrivals(_verify_requests(requests), budget=8, blocks=32), **SETS}
         name, chosen = next(iter(self._sets.items()))
         settings: dict[str, Any] = {
             "rule": "continuous" if scheduler is None else "yours",
@@ -241,7 +241,7 @@ def _size(name: str, value: Any) -> int:
     return size
 
 
-def _checked(requests: Iterable[Any]) -> list[Request]:
+def _verify_requests(requests: Iterable[Any]) -> list[Request]:
     rows = []
     for row in requests:
         try:

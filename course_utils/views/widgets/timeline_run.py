@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from course_utils.attention.shapes import whole
 from course_utils.serving.scheduler import Note, Scheduler
 from course_utils.serving.traffic import THREE, Request
-from course_utils.views.silence import silenced
+from course_utils.views.silence import hide_prints
 
 MOST_STEPS = 200
 _MOST_LINES = 200_000  # that one call of somebody's scheduler may run
@@ -150,7 +150,7 @@ class _Walk:
     def _call(self, method, function, *args, refuses=False):
         """Call somebody's code silently and not for ever. refuses: whether a ValueError is expected."""
         try:
-            with silenced(), _limited():
+            with hide_prints(), _limit_lines():
                 return function(*args)
         except NotImplementedError:
             raise _Broken(f"{self.name}{method} is not written yet.") from None
@@ -252,7 +252,7 @@ class _TooLong(BaseException):
 
 
 @contextmanager
-def _limited():
+def _limit_lines():
     """Let code inside run a limited number of lines: an endless loop is stopped, in any thread."""
     before = sys.gettrace()
     lines = 0

@@ -30,8 +30,8 @@ class TracePlayer(CourseWidget):
     "pictures": [one before each call], "promise": its name, "said": what went wrong, as the end of a sentence}, as
     `checks.examples.adversary.as_data` makes it. A picture of blocks has "n_blocks", "block_size" and "tables" (blocks
     by sequence), and perhaps "texts" (tokens up to the end of a block, by block), "prompts" and "lengths" (by
-    sequence). One of a scheduler has "n_blocks", "block_size", "budget" and "requests", each with "prompt", "new",
-    "computed" and "generated". Of any other nothing is drawn.
+    sequence). One of a scheduler has "n_blocks", "block_size", "budget" or "n_slots", and "requests", each with "prompt",
+    "new", "computed" and "generated". Of any other nothing is drawn.
     `.step` counts the calls made, from 0, and can be read and set; `.last` is the step of the broken promise.
     Raises ValueError where one of these is missing or is something else.
     """
@@ -47,7 +47,7 @@ class TracePlayer(CourseWidget):
     _trace = traitlets.Dict().tag(sync=True)
 
     def __init__(self, trace: Mapping[str, Any]):
-        super().__init__(_trace=_checked(trace))
+        super().__init__(_trace=_verify_trace(trace))
 
     @property
     def last(self) -> int:
@@ -158,7 +158,7 @@ def _count_of(number, name):
 # --- the input ------------------------------------------------------------------------------------------------------
 
 
-def _checked(trace: Any) -> dict[str, Any]:
+def _verify_trace(trace: Any) -> dict[str, Any]:
     if not isinstance(trace, Mapping):
         raise ValueError(f"trace is {type(trace).__name__}: give the dict that checks.examples.adversary.as_data makes")
     for key in ("name", "made", "promise", "said"):
@@ -176,18 +176,19 @@ def _checked(trace: Any) -> dict[str, Any]:
     for place, picture in enumerate(pictures):
         if not isinstance(picture, Mapping):
             raise ValueError(f'trace["pictures"][{place}] has to be a dict')
-        needs = {"requests": ("n_blocks", "block_size", "budget"), "tables": ("n_blocks", "block_size")}
+        limit = "n_slots" if "n_slots" in picture else "budget"
+        needs = {"requests": ("n_blocks", "block_size", limit), "tables": ("n_blocks", "block_size")}
         missing = [key for kind, keys in needs.items() if kind in picture for key in keys if key not in picture]
         if missing:
             raise ValueError(f'trace["pictures"][{place}] lacks "{missing[0]}"')
     names = ("name", "made", "promise", "said", "calls", "pictures")
-    return {key: _plain(trace[key]) for key in names}
+    return {key: _to_lists(trace[key]) for key in names}
 
 
-def _plain(value: Any) -> Any:
+def _to_lists(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+        return {str(key): _to_lists(inner) for key, inner in value.items()}
+    return [_to_lists(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 # --- the picture ----------------------------------------------------------------------------------------------------
@@ -233,9 +234,8 @@ def _draw_requests(ax, picture, left, top):
     from matplotlib.patches import Rectangle
 
     small = {"va": "center", "parse_math": False, "fontsize": 10}
-    head = (
-        f"{_blocks_used(picture)} of {_count_of(picture['n_blocks'], 'block')} in use, a budget of {picture['budget']}"
-    )
+    limit = f"{picture['n_slots']} slots" if "n_slots" in picture else f"a budget of {picture['budget']}"
+    head = f"{_blocks_used(picture)} of {_count_of(picture['n_blocks'], 'block')} in use, {limit}"
     ax.text(left, top + 6, head, **small)
     for place, (name, request) in enumerate(picture["requests"].items()):
         y = top + 24 + 26 * place

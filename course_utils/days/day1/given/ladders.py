@@ -26,7 +26,10 @@ TRACE_V = [[2.0, 1.0], [1.0, 2.0]]
 
 def untouched(*args: Any) -> Rung:
     """Return a rung that an answer fails if it writes into its arguments."""
-    why = "The result is right, but your function changes its argument, which the caller still needs. Make a new one."
+    why = (
+        "The result is right, but your function changes its argument, which the caller still needs. Make a new list or "
+        "array."
+    )
     return Rung(UNTOUCHED, args, why, changes)
 
 
@@ -35,14 +38,15 @@ def softmax_row(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one entry takes all the weight", ([3.0],), "e^x / e^x is 1, whatever x is."),
         Rung("equal entries share equally", ([2.0] * 4,), "Equal scores leave nothing to choose between."),
-        Rung("two entries", (draw(rng, 2).tolist(),), "Exponential of each entry, over the sum of the exponentials."),
+        Rung("two entries", (draw(rng, 2).tolist(),),
+            "Divide the exponential of each entry by the sum of the exponentials."),
         Rung("a row of five, some negative", (row.tolist(),),
-            "Exponential of each entry, over the sum of all of them."),
+            "Divide the exponential of each entry by the sum of all exponentials."),
         Rung("whole numbers", ([3, 1, 2],), "Entries may be ints."),
-        Rung("fifty entries", ((2 * draw(rng, 50)).tolist(),), "Any length."),
+        Rung("fifty entries", ((2 * draw(rng, 50)).tolist(),), "A row may have any length."),
         Rung("large entries", ([1000.0, 1001.0, 999.0],),
-            "math.exp overflows above 709. Subtract the largest entry from all of them first: the ratio stays the "
-            "same."),
+            "math.exp overflows above 709. Subtract the largest entry from all of them first: the weights stay "
+            "the same."),
         Rung("very negative entries", ([-1000.0, -1001.0, -999.0],),
             "math.exp gives 0 below −745, and 0 / 0 is not a weight. Subtract the largest entry first."),
         Rung("one entry far below the others", ([3.0, -5000.0, 2.0],),
@@ -53,7 +57,7 @@ def softmax_row(rng: np.random.Generator) -> list[Rung]:
         Rung("the largest entry in the middle", ([2.0, 801.0, -100.0, 800.0, 3.0],),
             "Subtract the largest entry, not another one."),
         Rung("the same row shifted by 50", ((row + 50).tolist(),),
-            "Adding a number to all entries does not change the ratio."),
+            "Adding the same number to all entries does not change the weights."),
         Rung("a 0 among the entries", ([0.0, 1.0, -2.0],), "A score of 0 is a score like any other: e^0 is 1."),
         untouched([0.5, 2.0, -1.0]),
     ]  # fmt: skip
@@ -78,7 +82,7 @@ def scores(rng: np.random.Generator) -> list[Rung]:
             "Scores are not normalised."),
         Rung("equal rows, and a query of zeros",
             ([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]),
-            "Each query has a row and each key a column, even where two are equal or one is 0."),
+            "Each query has a row and each key has a column, even if two are equal or one is all zeros."),
         untouched(TRACE_Q, TRACE_K),
     ]  # fmt: skip
 
@@ -120,7 +124,7 @@ def attention_lists(rng: np.random.Generator) -> list[Rung]:
         Rung("one query, seven keys", lists(draw(rng, 1, 2), draw(rng, 7, 2), draw(rng, 7, 3)),
             "A single query is one row."),
         Rung("two equal keys with different values", ([[1.0], [2.0]], [[1.0], [1.0], [0.5]], [[0.0], [1.0], [4.0]]),
-            "Equal keys get equal weights, and each has a value of its own."),
+            "Equal keys get equal weights, and each has its own value."),
         untouched(TRACE_Q, TRACE_K, TRACE_V),
     ]  # fmt: skip
 
@@ -135,19 +139,20 @@ def attention_batched(rng: np.random.Generator) -> list[Rung]:
             shape_hint="Return the pair (output, weights), of shapes (n, d_v) and (n, m)."),
         Rung("one key: the output is its value", arrays(2, 1, 3, 2), "With one key its weight is 1."),
         Rung("the worked example", tuple(np.array(a) for a in (Q, K, V)), "The three-token example of the lesson."),
-        Rung("scaled by √d_k", arrays(3, 3, 9, 2, size=2.0), "Divide by √d_k, the last axis of q, before the softmax."),
+        Rung("scaled by √d_k", arrays(3, 3, 9, 2, size=2.0),
+            "Divide by √d_k, where d_k is the length of q's last axis, before the softmax."),
         Rung("a batch of 2", arrays(3, 4, 5, 2, (2,)),
-            "Count axes from the end: transpose the last two of k, np.swapaxes(k, -1, -2), take d_k from the "
-            "last of q, and the softmax along the last."),
+            "Count axes from the end: transpose the last two axes of k with np.swapaxes(k, -1, -2), take d_k from the "
+            "last axis of q, and the softmax along the last axis."),
         Rung("a batch of 3 with 3 tokens each", arrays(3, 3, 3, 3, (3,)),
             "With equal sizes, a wrong axis raises no error. The softmax runs over the last axis, the keys."),
         Rung("batch and heads", arrays(3, 4, 5, 2, (2, 3)), "Count axes from the end: −1 and −2, never 0, 1 or 2."),
-        Rung("three leading dimensions", arrays(2, 3, 2, 4, (2, 1, 3)), "Any number of leading dimensions."),
+        Rung("three leading dimensions", arrays(2, 3, 2, 4, (2, 1, 3)), "There may be any number of leading axes."),
         Rung("large scores", arrays(2, 3, 3, 2, (2,), size=60.0), "Subtract the largest score of each row before exp."),
         Rung("all scores far below zero", far_below_zero(rng),
             "All scores are below −745 here. Subtract the largest score of each row, whatever its sign."),
         Rung("rows of very different size", far_apart,
-            "Here exp is 0 for a whole row unless the maximum subtracted is that of the row: axis −1, keepdims=True."),
+            "Here exp is 0 for a whole row unless you subtract the maximum of each row: axis −1, keepdims=True."),
         Rung("no loop over batch and heads", (few, many),
             "NumPy's @ and axis=-1 handle all matrices at once. A loop over them takes more Python steps for many "
             "than for one.",
@@ -156,7 +161,7 @@ def attention_batched(rng: np.random.Generator) -> list[Rung]:
         Rung("one query, 6 keys", arrays(1, 6, 2, 3), "A single query is one row."),
         Rung("37 keys", arrays(2, 37, 3, 2), "There may be any number of keys."),
         Rung("q, k and v stay as they were", arrays(3, 4, 5, 2),
-            "The function changes an array that was passed in, which the caller still needs. Make a new one.",
+            "The function changes an array that was passed in, which the caller still needs. Make a new array.",
             changes),
     ]  # fmt: skip
 
@@ -180,19 +185,19 @@ def soft_lookup(rng: np.random.Generator) -> list[Rung]:
         Rung("very hot: the mean of the values", (*arrays(4, 3, 2), 1e6),
             "At a high temperature all weights are equal."),
         Rung("cold: almost the best key's value", (*cold, 1e-3),
-            "At a low temperature one key takes nearly all. Subtract the largest after dividing."),
+            "At a low temperature, one key takes nearly all the weight. Subtract the largest after dividing."),
         Rung("very cold: the best key's value", (*cold, 1e-9),
             "exp overflows unless the largest scaled score is subtracted after the division."),
         Rung("cold, and the second key almost as good", (*close, 1e-3),
             "A difference of 0.001 at temperature 0.001 is a difference of 1 in the softmax."),
         Rung("very cold, and the second key almost as good", (*closest, 1e-9),
-            "Divide by the temperature as it is: add nothing to it, and set no floor. Once the largest is "
+            "Divide by the temperature as it is: add nothing to it, and set no lower limit. Once the largest is "
             "subtracted, nothing overflows."),
         Rung("large dot products",
             (np.array([30.0, 40.0]), np.array([[30.0, 1.0], [30.01, 1.0], [0.0, 16.0]]), draw(rng, 3, 2), 1.0),
             "exp overflows above 709, even at temperature 1: subtract the largest."),
         Rung("very cold, two best keys", (*tie, 1e-9),
-            "Two equal best keys share the weight: this is still a softmax."),
+            "Two best keys that tie share the weight: this is still a softmax."),
         Rung("all dot products far below zero, cold",
             (np.array([3.0, 4.0]), np.array([[-3.0, -4.0], [-3.0, -4.1]]), np.array([[1.0], [2.0]]), 0.01),
             "exp gives 0 for every key unless the largest is subtracted."),
@@ -214,12 +219,12 @@ def self_attention(rng: np.random.Generator) -> list[Rung]:
             "With one token the weight is 1 and the output is x @ W_v."),
         Rung("two tokens", arrays(2, 3, 5, 2), "Row i of the weights belongs to query i."),
         Rung("scaled by √d_k, not √d_model", arrays(4, 9, 2, 3),
-            "The scale is √d_k, the width of q and k, not that of x."),
+            "The scale is √d_k, where d_k is the width of q and k, not of x."),
         Rung("all sizes equal", arrays(3, 3, 3, 3),
             "With square matrices, a wrong transpose raises no error. It is x @ W, and q @ k transposed."),
         Rung("large scores", arrays(3, 4, 3, 2, size=40.0),
             "torch.softmax is safe for large scores; exp alone is not."),
-        Rung("six tokens", arrays(6, 5, 7, 3), "Any number of tokens."),
+        Rung("six tokens", arrays(6, 5, 7, 3), "There may be any number of tokens."),
         untouched(*map(np.array, (TRACE_Q, TRACE_K, TRACE_Q, TRACE_V))),
     ]  # fmt: skip
 

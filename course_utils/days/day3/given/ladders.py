@@ -134,8 +134,8 @@ def masked_softmax(rng: np.random.Generator) -> list[Rung]:
             "exp needs the largest score subtracted.",
             tolerance=HALF),
         Rung("blocked keys get exactly 0, in each dtype", (draw(rng, 3, 5), partly),
-            "A key that the mask blocks has weight exactly 0 in float64, float32 and float16: no small number, and "
-            "nothing added to it afterwards.",
+            "A key that the mask blocks has a weight of exactly 0 in float64, float32 and float16, not a small number. "
+            "Add nothing to it afterwards.",
             weight_of_blocked),
         Rung("the gradient", (draw(rng, 3, 5), partly, draw(rng, 3, 5)), NO_GRADIENT, gradient),
         Rung("the gradient, with a fully masked row", (draw(rng, 4, 4), blind, draw(rng, 4, 4)), MADE_NAN, gradient),
@@ -162,8 +162,8 @@ NO_GRADIENT = (
     "the scores nor into a result of softmax: make new tensors."
 )
 MADE_NAN = (
-    "A NaN made on the way stays in the gradient, even where the weights were repaired afterwards: NaN times 0 is "
-    "NaN. Keep it from arising."
+    "A NaN that arises on the way stays in the gradient, even if the weights are repaired afterwards: NaN times 0 is "
+    "NaN. Do not let it arise."
 )
 
 
@@ -209,13 +209,14 @@ def causal_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("one token: the output is its value", arrays(1, 4, 2, 3),
             "The only token attends to itself: the weights are [[1]], the output is x @ W_v and nothing more.",
             with_a_word_on_dtype),
-        Rung("two tokens: the first sees itself only", arrays(2, 3, 5, 2),
-            "The first row of weights is exactly [1, 0], the second shares among both. The output is weights @ v."),
+        Rung("two tokens: the first sees only itself", arrays(2, 3, 5, 2),
+            "The first row of weights is exactly [1, 0], and the second gives a share to both. The output is "
+            "weights @ v."),
         Rung("3 tokens, d_model = 4, d_k = 2, d_v = 5", arrays(3, 4, 2, 5),
             "output is (T, d_v), weights are (T, T). Softmax over the keys up to "
             "the token itself, 0 above the diagonal."),
         Rung("4 tokens, d_model = 9, d_k = 2", arrays(4, 9, 2, 3),
-            "The scale is √d_k, the width of q and k, not that of x. And each row of weights "
+            "d_k in the scale √d_k is the width of q and k, not of x. And each row of weights "
             "sums to 1: nothing is added to its sum."),
         Rung("all sizes equal", arrays(3, 3, 3, 3),
             "With square matrices, a wrong transpose raises no error. It is x @ W, and q @ k transposed."),
@@ -230,8 +231,8 @@ def causal_attention(rng: np.random.Generator) -> list[Rung]:
             "A fill such as −1e4 lies above these scores, so the blocked keys win. Use −∞."),
         Rung("24 tokens", arrays(24, 5, 6, 3), "Each token sees all earlier ones, however many there are."),
         Rung("24 tokens, scores near 40 000", from_scores(rng, [1] * 24, 40_000 + rng.random(24) * 3),
-            "In float64 the result is right to 10⁻⁶ for scores of any size. A conversion to float32 on the way loses "
-            "that."),
+            "In float64 the result has to be right to 10⁻⁶ for scores of any size. A conversion to float32 on the way "
+            "loses that precision."),
         Rung("float32", tuple(array.astype(np.float32) for array in arrays(3, 4, 2, 3)),
             "All four tensors are float32 here, so the tensors that you make must be float32 too: torch.zeros(T, T, "
             "dtype=x.dtype).",
@@ -311,8 +312,8 @@ def causal_and_padding(rng: np.random.Generator) -> list[Rung]:
         Rung("one sequence, 2 of 4 tokens real", (np.array([2]), 4),
             "Query i sees key j where j ≤ i and j < lengths[b]. Both must hold."),
         Rung("two lengths, 5 tokens", (np.array([3, 1]), 5),
-            "Columns from lengths[b] on are False. Rows of padded queries stay as the rule "
-            "gives them: their outputs are thrown away."),
+            "From column lengths[b], every entry is False. Rows of padding follow the same rule as the others: their "
+            "outputs are thrown away."),
         Rung("as many sequences as tokens", (np.array([2, 3, 1]), 3),
             "With B = n, a wrong axis raises no error. Padding belongs to the keys, the last axis."),
         Rung("an empty sequence", (np.array([0, 2]), 3), "Length 0: no key is real, so every row is False."),
@@ -336,17 +337,17 @@ def packed_texts(rng: np.random.Generator) -> list[Rung]:
             shape_hint="Return a boolean tensor of shape (T, T)."),
         Rung("two texts", (row(2, 1),),
             "Token 2 begins the second text, so it may attend only to itself. A query sees keys with its own number, "
-            "up to its own place."),
+            "up to its own position."),
         Rung("three texts", (row(2, 3, 1),), "Two rules hold at once: the key is not later, and it has the same "
             "number."),
-        Rung("a text for each token", (row(1, 1, 1),), "Each token is a text of its own: it sees itself only."),
+        Rung("a text for each token", (row(1, 1, 1),), "Each token is a text of its own: it sees only itself."),
         Rung("numbers in any order", (row(1, 2, 2, numbers=[5, 2, 7]),),
             "The numbers are names: what counts is whether two are equal, not which one is larger."),
         Rung("the second text has the smaller number", (row(2, 2, numbers=[1, 0]),),
             "The numbers are names: what counts is whether two are equal, not which one is larger."),
         Rung("padding at the end", (row(2, 1, 2, numbers=[0, 1, -1]),),
             "−1 is padding: nobody may attend to it, not even padding. Columns and rows of padding are all False."),
-        Rung("one token of padding", (row(2, 2, 1, numbers=[0, 1, -1]),),
+        Rung("one padding token", (row(2, 2, 1, numbers=[0, 1, -1]),),
             "−1 is padding, even if it is only the last token. Its column and its row are all False."),
         Rung("large numbers", (row(1, 2, 1, numbers=[300, 44, 1000]),),
             "The numbers are names, and any whole number may be one."),
@@ -355,7 +356,7 @@ def packed_texts(rng: np.random.Generator) -> list[Rung]:
         Rung("nothing but padding", (np.array([-1, -1]),), "Nobody may attend to padding, so every entry is False."),
         Rung("two rows (B, T)", (np.stack([row(2, 3), row(1, 2, 2, numbers=[1, 0, -1])]),),
             "For (B, T) the shape is (B, T, T): each row has its own mask. Count axes from the end: [..., None]."),
-        Rung("one row with an axis in front (1, T)", (row(3, 1)[None],), "(1, T) gives (1, T, T)."),
+        Rung("one row with a leading axis (1, T)", (row(3, 1)[None],), "(1, T) gives (1, T, T)."),
         Rung("as many rows as tokens", (np.stack([row(2, 1), row(1, 2), row(3)]),),
             "With B = T, a wrong axis raises no error. Compare the tokens of a row with each other, not rows."),
         Rung("more texts", (row(*rng.integers(1, 4, 3), 2, numbers=[*three, -1]),),
@@ -392,11 +393,11 @@ def lower_right(rng: np.random.Generator) -> list[Rung]:
             shape_hint="Return a boolean tensor of shape (n, m)."),
         Rung("one new query, 5 keys", (1, 5), "The newest token sees every key: its row is all True."),
         Rung("two new queries, 5 keys", (2, 5),
-            "The queries are tokens 3 and 4. The first of them sees keys 0 to 3, the last one all."),
-        Rung("three new queries, 4 keys", (3, 4), "Query i is token m − n + i, and it sees the keys up to that place."),
+            "The queries are tokens 3 and 4. Query 0 sees keys 0 to 3, and query 1 sees all of them."),
+        Rung("three new queries, 4 keys", (3, 4), "Query i is token m − n + i, and it sees the keys up to its own."),
         Rung("one query, one key", (1, 1), "A token may attend to itself."),
         Rung("more", (n, n + int(rng.integers(3, 6))),
-            "Query i is token m − n + i, and it sees the keys up to that place."),
+            "Query i is token m − n + i, and it sees the keys up to its own."),
         Rung("many keys", (n, int(rng.integers(40, 60))), "Each query sees all earlier keys, however far back."),
         Rung("300 keys", (1, 300), "Each query sees all earlier keys, however far back.", corners),
     ]  # fmt: skip
@@ -463,8 +464,8 @@ def first_leak(rng: np.random.Generator) -> list[Rung]:
             "(abs), or ask whether anything differs."),
         rung("a leak whose effects add up to 0", causal(4, 2, 2, leaks=[(1, 3)], leak_into=cancelling, curved=False), 4,
             2,
-            "Token 3 raises one number of output 1 and lowers the other by as much. Compare number by number (abs, "
-            "then max or any) before you add anything up. The same holds for a gradient."),
+            "Token 3 raises one number of output 1 and lowers the other by the same amount. Compare number by number "
+            "(abs, then max or any) before you add anything up. The same holds for a gradient."),
         rung("a weak leak", weak, 3, 3,
             "Output 0 depends on token 2, though only weakly: return (0, 2). Any change above 10⁻³ counts, and so "
             "does any number above 0.1 in the gradient: a threshold must be lower than these."),
@@ -636,7 +637,7 @@ def convert_mask(rng: np.random.Generator) -> list[Rung]:
         Rung("a padding mask (B, m)", (np.arange(5) < np.array([[2], [5], [1]]),),
             "The same holds for key_padding_mask: True means ignore."),
         Rung("a query with no key", (np.array([[True, False, True], [False, False, False]]),),
-            "Row 1 may attend to nothing, so every key in it is ignored: each entry turns into its opposite."),
+            "Query 1 may attend to nothing, so every key in its row is ignored: each entry turns into its opposite."),
         Rung("no token sees itself", (~np.eye(4, dtype=bool),),
             "The diagonal is False here, so it becomes True, like any other entry."),
         Rung("a mask for each sequence and head (B·h, n, m)", (np.stack([draw_mask(rng, 2, 3) for _ in range(2 * 2)]),),
@@ -674,11 +675,12 @@ def cross_attention(rng: np.random.Generator) -> list[Rung]:
             "With equal sizes, exchanging x and memory raises no error. Queries come from x, keys and values from "
             "memory."),
         Rung("d_model = 5, d_memory = 6, d_k = 2", arrays(3, 4, 5, 6, 2, 3, size=2.0),
-            "The scale is √d_k, the width of x @ W_q. And each row of weights sums to 1: nothing is added to its sum."),
+            "The scale is √d_k, where d_k is the width of x @ W_q. And each row of weights sums to 1: nothing is added "
+            "to its sum."),
         Rung("memory_mask None", (*arrays(2, 3, 4, 2, 3, 2), None), "memory_mask=None: every memory token is real."),
         Rung("the last two memory tokens padded", (*arrays(2, 5, 3, 4, 2, 3), keep(1, 1, 1, 0, 0)),
             "memory_mask has an entry for each column. Where it is False the weight is 0 (the column stays), and the "
-            "others of the row sum to 1. To ask whether there is a mask, write: memory_mask is not None."),
+            "others in the row sum to 1. To ask whether there is a mask, write: memory_mask is not None."),
         Rung("every memory token real", (*arrays(3, 3, 2, 4, 5, 2), keep(1, 1, 1)),
             "A mask of nothing but True changes nothing."),
         Rung("a gap in memory, as many queries as memory tokens", (*arrays(4, 4, 3, 2, 5, 3), keep(1, 0, 1, 1)),
@@ -689,8 +691,8 @@ def cross_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("large scores of both signs", arrays(3, 4, 3, 2, 3, 2, size=60.0),
             "torch.softmax is safe for large scores; exp alone is not."),
         Rung("20 memory tokens, scores near 40 000", memory_scores(rng, 40_000 + rng.random(20) * 3),
-            "In float64 the result is right to 10⁻⁶ for scores of any size. A conversion to float32 on the way loses "
-            "that."),
+            "In float64 the result has to be right to 10⁻⁶ for scores of any size. A conversion to float32 on the way "
+            "loses that precision."),
         Rung("a score of exactly 0", (*memory_scores(rng, [1.0, 0.0, -1.0, 2.0]), keep(1, 1, 0, 1)),
             "A score of 0 is a score like any other. memory_mask says what is padded, not the score."),
         Rung("a padded token with a score far above the others", (*memory_scores(rng, tall), tall < 3000),

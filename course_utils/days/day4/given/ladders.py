@@ -32,8 +32,8 @@ FILL = (
 )
 TOO_NEAR = "scores that float32 cannot tell apart"
 IN_FLOAT64 = (
-    "The scores are 1 000 000 and a few hundredths, in float64. float32 keeps about seven digits, and makes them all "
-    "alike: stay in the dtype of what you are given on the way, too."
+    "The scores are 1 000 000 and a few hundredths, in float64. float32 keeps about seven digits and makes them all "
+    "equal: keep the dtype of what you are given in every step."
 )
 SIZE_ONE = (
     "Each of these masks broadcasts to the shape of the scores: an axis of size 1, or one that is not there, "
@@ -61,20 +61,20 @@ def split_heads(rng: np.random.Generator) -> list[Rung]:
             "The first d_head numbers of the token belong to head 0, the next to head 1.",
             shape_hint="Return a tensor of shape (B, h, T, d_head), here (1, 2, 1, 3)."),
         Rung("two tokens, two heads", (numbered(rng, 1, 2, 6), 2),
-            "Head 0 gets the first half of each token, head 1 the second half. See "
-            "where a number of token 1 comes to stand."),
+            "Head 0 gets the first half of each token, head 1 the second half. Check "
+            "where a number of token 1 ends up."),
         Rung("3 tokens, 2 heads, d_head = 5", (numbered(rng, 1, 3, 10), 2),
-            "The axes are batch, head, token, number within the head, in this order. The token's numbers are cut "
-            "into heads first; only then do heads and tokens change places."),
+            "The axes are batch, head, token, number within the head, in this order. Cut the token's numbers "
+            "into heads first; only then swap heads and tokens."),
         Rung("one head", (numbered(rng, 2, 3, 4), 1),
             "A single head gets everything, and the axis of size 1 is still there: (B, 1, T, d_model)."),
         Rung("as many heads as numbers", (numbered(rng, 2, 3, 4), 4),
             "With h = d_model each head has one number of a token: d_head is 1."),
         Rung("as many tokens as heads", (numbered(rng, 1, 3, 6), 3),
-            "With T = h tokens and heads exchange without an error. The heads are axis 1, the tokens axis 2."),
+            "When T = h, exchanged heads and tokens raise no error. The heads are axis 1, the tokens axis 2."),
         Rung("all sizes equal", (numbered(rng, 3, 3, 9), 3),
-            "With B = T = h = d_head every exchange of axes has the right shape. Take one "
-            "number of x and say where it must stand."),
+            "When B = T = h = d_head, any swap of axes gives the right shape. Take one "
+            "number of x and work out where it must go."),
         Rung("a batch", (numbered(rng, several, 4, 12), 3),
             "The batch axis stays in front. x[b, t, head · d_head + c] becomes the entry [b, head, t, c]."),
         Rung("many tokens", (numbered(rng, 2, 17, 8), 2),
@@ -94,16 +94,16 @@ def merge_heads(rng: np.random.Generator) -> list[Rung]:
             "The numbers of head 0 come first, then those of head 1.",
             shape_hint="Return a tensor of shape (B, T, d_model) with d_model = h · d_head, here (1, 1, 6)."),
         Rung("two tokens, two heads", (numbered(rng, 1, 2, 2, 3),),
-            "Row t of the result holds what every head has for token t. If the error speaks of view size or stride: "
-            "a transposed tensor has to be laid out anew, which reshape and flatten do."),
+            "Row t of the result holds what every head has for token t. If the error mentions view size or stride: "
+            "a transposed tensor has to be copied into a new layout, which reshape and flatten do."),
         Rung("one head", (numbered(rng, 2, 1, 3, 4),), "With one head the axis of size 1 disappears: (B, T, d_head)."),
-        Rung("one number a head", (numbered(rng, 2, 3, 4, 1),),
+        Rung("one number per head", (numbered(rng, 2, 3, 4, 1),),
             "With d_head = 1 a token has one number from each head."),
         Rung("as many tokens as heads", (numbered(rng, 1, 3, 3, 2),),
-            "With T = h tokens and heads exchange without an error. Heads and tokens change places "
-            "first, then the last two axes become one."),
+            "When T = h, exchanged heads and tokens raise no error. Swap heads and tokens "
+            "first, then join the last two axes."),
         Rung("all sizes equal", (numbered(rng, 3, 3, 3, 3),),
-            "With equal sizes every exchange of axes has the right shape. x[b, head, t, c] "
+            "When sizes are equal, any swap of axes gives the right shape. x[b, head, t, c] "
             "becomes the entry [b, t, head · d_head + c]."),
         Rung("a batch", (numbered(rng, int(rng.integers(2, 4)), 3, 5, 2),),
             "x[b, head, t, c] becomes the entry [b, t, head · d_head + c]."),
@@ -138,7 +138,7 @@ def back(result: Any, factors: torch.Tensor) -> None:
     if not result.requires_grad:
         raise BadResult("the result carries no gradient back")
     if result.dtype != factors.dtype:
-        raise BadResult(f"the result is {result.dtype}, and what it is made of {factors.dtype}: keep the dtype")
+        raise BadResult(f"the result is {result.dtype}, but what it is made from is {factors.dtype}: keep the dtype")
     sizes = np.resize(factors.numpy(), result.numel())  # repeated if there are too few weights
     (result.flatten() * torch.as_tensor(sizes)).sum().backward()
 
@@ -189,23 +189,23 @@ def multi_head(rng: np.random.Generator) -> list[Rung]:
             "times v. Without a mask nothing is blocked."),
         rung("two heads of width 3", layer(1, 4, 6, 2),
             "Each head works on its own d_head columns of q, k and v: head 0 on the first. Cut and merge as "
-            "in exercises 1 and 2, and q, k and v alike. The rows of W_qkv are first all of Q, then K, then "
+            "in exercises 1 and 2, in the same way for q, k and v. The rows of W_qkv are first all of Q, then K, then "
             "V, heads in order. Scores are divided by √d_head."),
         rung("three heads of width 2", layer(1, 5, 6, 3),
             "d_head = d_model / n_heads, and scores are divided by √d_head, not √d_model."),
         rung("as many tokens as heads", layer(1, 3, 9, 3),
-            "With T = h tokens and heads exchange without an error. Cut each token into heads first, then exchange "
-            "the axes; and the other way round at the end."),
+            "When T = h, exchanged heads and tokens raise no error. Cut each token into heads first, then swap "
+            "the axes, and reverse these steps at the end."),
         rung("a batch", layer(2, 4, 6, 3), "The sequences of a batch do not see each other."),
         rung("all sizes equal", layer(3, 3, 9, 3),
-            "With B = T = h = d_head every wrong axis fits. The softmax runs along "
+            "When B = T = h = d_head, every wrong axis fits. The softmax runs along "
             "the last axis of (B, h, T, T), the keys."),
-        rung("one number a head", layer(2, 3, 4, 4), "d_head may be 1: then √d_head is 1."),
+        rung("one number per head", layer(2, 3, 4, 4), "d_head may be 1: then √d_head is 1."),
         rung("many tokens and heads", layer(1, 17, 18, 6, np.tri(17, dtype=bool)),
             "Any number of tokens and of heads: take the sizes from x and from __init__."),
         rung("large scores", layer(1, 5, 8, 2, size=40.0),
-            "torch.softmax is safe for large scores; exp alone is not. What is subtracted before exp is the "
-            "largest score of each row, not of all."),
+            "torch.softmax is safe for large scores; exp alone is not. Before exp, subtract the "
+            "largest score of each row, not of all rows."),
         rung(TOO_NEAR, near(rng), IN_FLOAT64),
         rung("mask=None, given", layer(1, 3, 6, 2, None),
             "The layer is called as layer(x, mask=None) here. None means that every token may attend to every token.",
@@ -214,16 +214,16 @@ def multi_head(rng: np.random.Generator) -> list[Rung]:
             "A mask of nothing but True changes nothing: True means may attend."),
         rung("a causal mask (T, T)", layer(5, 5, 6, 2, causal),
             "Where the mask is False the score is −∞ before the softmax. True means may attend: fill where it is "
-            "False, ~mask. (T, T) is one mask for all sequences, also where B = T."),
+            "False, ~mask. (T, T) is one mask for all sequences, even when B = T."),
         rung("a padding mask (B, 1, 1, T)", layer(2, 4, 6, 3, lengths),
             "The mask broadcasts to (B, h, T, T): masked_fill and torch.where do that by "
             "themselves. Padding belongs to the keys."),
         rung("causal and padding (B, 1, T, T)", layer(2, 4, 6, 3, lengths & np.tri(4, dtype=bool)),
             "One mask for each sequence, the same in every head. It broadcasts over the head axis."),
         rung("a mask for each head (h, T, T), B = h", layer(3, 4, 6, 3, by_head),
-            "The mask broadcasts to (B, h, T, T): mask[i] belongs to head i. Its shape tells, also where B = h."),
+            "The mask broadcasts to (B, h, T, T): mask[i] belongs to head i. Its shape says so, even when B = h."),
         rung("a mask (B, h, T, T), B = h", layer(2, 3, 6, 2, every),
-            "The mask is (B, h, T, T), like the scores: nothing is to be moved or added."),
+            "The mask is (B, h, T, T), like the scores: there is no axis to move or add."),
         rung("masks with axes of size 1",
             layer(2, 4, 6, 3, one[None, None], one[None], by_head[None, :, :1], by_head[:, :1], other[0]), SIZE_ONE,
             attended_each),
@@ -232,27 +232,27 @@ def multi_head(rng: np.random.Generator) -> list[Rung]:
         rung("scores below −1 000 000 000", far_below(rng), FILL),
         rung(UNTOUCHED, layer(2, 4, 6, 3, lengths, one, None),
             "The output is right, but forward writes into x, into the mask or into the layer's "
-            "weights, or changes its mode (layer.training). Make new tensors: x - m in place of x -= "
-            "m, masked_fill in place of masked_fill_.",
+            "weights, or changes its mode (layer.training). Make new tensors: x - m instead of x -= "
+            "m, masked_fill instead of masked_fill_.",
             layer_changes),
         rung("one layer, two inputs", layer(2, 3, 6, 2),
-            "The layer is called again with another batch and length. It must keep nothing of the call "
-            "before: take B and T from x each time.",
+            "The layer is called again with another batch and length. It must keep nothing from the previous "
+            "call: take B and T from x each time.",
             called_again),
-        rung("one layer, another mask each time", layer(1, 4, 6, 2, one, other, None, one),
-            "One layer is called with a mask, with another one, with none, and with the first again, on a new x of "
-            "the same shape each time. It must keep nothing of the call before.",
+        rung("one layer, a different mask each time", layer(1, 4, 6, 2, one, other, None, one),
+            "One layer is called with a mask, with a different one, with none, and with the first again, on a new x of "
+            "the same shape each time. It must keep nothing from the previous call.",
             called_in_turn),
         rung("layers side by side", layer(1, 3, 6, 2),
-            "Three layers have weights of their own, and one of them has other heads: what a layer needs is made in "
-            "__init__, as attributes of self, not of the class.",
+            "Three layers have weights of their own, and one of them has a different number of heads: make what a "
+            "layer needs in __init__, as attributes of self, not of the class.",
             side_by_side),
         rung("the gradients", (*layer(2, 4, 6, 3, lengths), draw(rng, 2, 4, 6)),
             NO_GRADIENT.format("x and to both maps"), layer_gradients),
         rung("the gradients, without a mask", (*layer(2, 4, 6, 3, None), draw(rng, 2, 4, 6)),
             NO_GRADIENT.format("x and to both maps"), layer_gradients),
         rung("float32", as_single(layer(2, 4, 6, 2, lengths)),
-            "Layer and x are float32 here, and what you make must be too: new tensors need the dtype of x.",
+            "The layer and x are float32 here, and what you make must be float32 too: new tensors need the dtype of x.",
             tolerance=SINGLE),
     ]  # fmt: skip
 
@@ -370,7 +370,7 @@ def side_by_side(kind: type, d_model: int, n_heads: int, W_qkv: Array, W_o: Arra
 
     made = [filled_layer(kind, d_model, *rest) for rest in ((n_heads, W_qkv, W_o), (n_heads, -W_qkv, 2 * W_o))]
     made.append(filled_layer(kind, d_model, n_heads + 1, W_qkv, W_o))
-    names = ("the first layer", "the second layer", "the layer with other heads")
+    names = ("the first layer", "the second layer", "the layer with more heads")
     return {
         f"output of {name}": output_of(each, torch.as_tensor(x).clone()) for name, each in zip(names, made, strict=True)
     }
@@ -425,10 +425,10 @@ def new_layer(kind: type, d_model: int, n_heads: int) -> Any:
     import torch
 
     if not isinstance(kind, type):
-        raise BadResult("MultiHead is no class: write class MultiHead(nn.Module)")
+        raise BadResult("MultiHead is not a class: write class MultiHead(nn.Module)")
     layer = kind(d_model, n_heads)
     if not isinstance(layer, torch.nn.Module):
-        raise BadResult("MultiHead is no module: write class MultiHead(nn.Module)")
+        raise BadResult("MultiHead is not a module: write class MultiHead(nn.Module)")
     for name in ("W_qkv", "W_o"):
         if not isinstance(getattr(layer, name, None), torch.nn.Linear):
             raise BadResult(f"the layer has no nn.Linear called {name}: assign it to self.{name} in __init__")
@@ -455,7 +455,7 @@ def block(rng: np.random.Generator) -> list[Rung]:
     causal = np.tri(4, dtype=bool)
     return [
         Rung("its parameters", (4, 10),
-            "Beside its attention, the block has norm_1 and norm_2, each nn.RMSNorm(d_model, eps=1e-5), and "
+            "Besides its attention, the block has norm_1 and norm_2, each nn.RMSNorm(d_model, eps=1e-5), and "
             "gate, up and down, each nn.Linear with bias=False. In __init__, super().__init__() comes first.",
             block_parameters),
         Rung("an attention that finds nothing", arrays(1, 1, 4, 6, attention=0.0),
@@ -463,30 +463,31 @@ def block(rng: np.random.Generator) -> list[Rung]:
         Rung("a feed-forward network that finds nothing", arrays(1, 1, 4, 6, network=0.0),
             "down gives zeros here, so the output is x + attention(norm_1(x), mask).", blocked),
         Rung("one token", arrays(1, 1, 4, 6),
-            "The feed-forward network reads norm_2 of the sum, in which the result of attention already is.", blocked),
+            "The feed-forward network reads norm_2 of the sum, which already includes the result of attention.",
+            blocked),
         Rung("several tokens", arrays(1, 5, 4, 6),
-            "Both parts add to x. What is added to is x itself, and what they read is its norm.", blocked),
+            "Both parts add to x. They read its norm, but they add to x itself.", blocked),
         Rung("a narrow feed-forward network", arrays(1, 3, 6, 2), "d_ff may be anything: gate and up lead there.",
             blocked),
         Rung("a batch", arrays(3, 4, 5, 7), "The sequences of a batch do not see each other.", blocked),
         Rung("all sizes equal", arrays(3, 3, 3, 3), "With equal sizes, a wrong map raises no error: down leads back.",
             blocked),
         Rung("a long stream", arrays(1, 3, 4, 6, size=100.0),
-            "The stream may be large. What each part reads has a usual size, and what it is added to stays large.",
+            "The stream may be large. What each part reads has a standard size; what it adds to stays large.",
             blocked),
         Rung("tokens near zero", arrays(1, 3, 4, 6, size=0.003, attention=0.002),
             "eps is added to the mean of the squares, and here it counts: nn.RMSNorm(d_model, eps=1e-5).", blocked),
         Rung("mask=None, given", arrays(1, 4, 4, 6, None),
-            "The block is called as block(x, mask=None) here, and hands None on to attention.", blocked_by_name),
+            "The block is called as block(x, mask=None) here, and passes None on to attention.", blocked_by_name),
         Rung("a causal mask", arrays(2, 4, 4, 6, causal),
             "The mask is for attention: self.attention(…, mask). The norms and the network need none.", blocked),
         Rung(UNTOUCHED, arrays(2, 4, 4, 6, causal),
             "The output is right, but forward writes into x or into the weights, or changes the mode (block.training). "
-            "Write x = x + … in place of x += …, which writes into x.", block_changes),
+            "Write x = x + … instead of x += …, which writes into x.", block_changes),
         Rung("the gradients", (*arrays(2, 4, 4, 6, causal), draw(rng, 2, 4, 4)),
             NO_GRADIENT.format("x and to all maps and norms"), block_gradients),
         Rung("float32", as_single(arrays(2, 4, 4, 6, causal)),
-            "Block and x are float32 here, and what you make must be too.", blocked,
+            "The block and x are float32 here, and what you make must be float32 too.", blocked,
             tolerance=SINGLE),
     ]  # fmt: skip
 
@@ -513,10 +514,10 @@ def new_block(kind: type, attention: torch.nn.Module, d_model: int, d_ff: int) -
     import torch
 
     if not isinstance(kind, type):
-        raise BadResult("Block is no class: write class Block(nn.Module)")
+        raise BadResult("Block is not a class: write class Block(nn.Module)")
     made = kind(attention, d_model, d_ff)
     if not isinstance(made, torch.nn.Module):
-        raise BadResult("Block is no module: write class Block(nn.Module)")
+        raise BadResult("Block is not a module: write class Block(nn.Module)")
     for name in BLOCK_PARTS:
         if not isinstance(getattr(made, name, None), torch.nn.Linear):
             raise BadResult(f"the block has no nn.Linear called {name}: assign it to self.{name} in __init__")
@@ -608,14 +609,14 @@ def count_parameters(rng: np.random.Generator) -> list[Rung]:
             "Four matrices, W_Q, W_K, W_V and W_O, with one number each. There are no biases."),
         Rung("d_model = 6, two heads", (6, 2),
             "W_Q, W_K, W_V and W_O are d_model by d_model each, however many heads share them. There are no biases."),
-        Rung("as many heads as numbers", (5, 5), "The number of heads cuts the columns into parts; it adds none."),
+        Rung("as many heads as numbers", (5, 5), "The heads divide the columns among them; they add none."),
         Rung("d_model = 512, 8 heads", (512, 8), "4 · d_model²: about a million."),
         Rung("n_kv_heads=None", (768, 12, None),
             "The call is attention_parameters(768, 12, n_kv_heads=None) here. None "
-            "means as many key and value heads as heads.",
+            "means as many key/value heads as query heads.",
             by_name("parameters", "n_kv_heads")),
         Rung("as many key heads as heads", (12, 3, 3),
-            "With n_kv_heads = n_heads it is multi-head attention once more."),
+            "With n_kv_heads = n_heads this is multi-head attention again."),
         Rung("6 heads, 2 key heads", (30, 6, 2),
             "W_K and W_V then have n_kv_heads · d_head columns each. W_Q and W_O stay as they are."),
         Rung("4096, 32 heads, 8 key heads", (4096, 32, 8),
@@ -630,7 +631,7 @@ def count_parameters(rng: np.random.Generator) -> list[Rung]:
             "The call is attention_parameters(30, 6, 2, d_head=None) here. None means d_model / n_heads.",
             by_name("parameters", "d_head")),
         Rung("narrow heads, in a width that they do not divide", (25, 4, 4, 3),
-            "With d_head given, d_model need be no multiple of n_heads."),
+            "When d_head is given, d_model need not be a multiple of n_heads."),
         Rung("other sizes, d_head given", (odd[0] + 1, odd[1], h_kv, d_head + 2),
             "Each of the four matrices has d_model on one side. On the other it has "
             "n_heads · d_head or n_kv_heads · d_head."),
@@ -649,14 +650,14 @@ def count_flops(rng: np.random.Generator) -> list[Rung]:
     T, d_model, d_ff = int(rng.integers(20, 40)), int(rng.integers(5, 9)), int(rng.integers(11, 17))
     return [
         Rung("one token, every width 1", (1, 1, 1),
-            "Four products of 1 by 1, two products for the core, two for the feed-forward: "
-            "each is one multiply-add, which counts 2."),
+            "Four products for the projections, two for the core, two for the feed-forward: "
+            "each is one multiply-add, which counts as 2."),
         Rung("one token", (1, 3, 5),
-            "A matrix of a by b takes a · b multiply-adds for each token, and a multiply-add counts 2.",
+            "An a by b matrix takes a · b multiply-adds for each token, and a multiply-add counts as 2.",
             shape_hint="Return (projections, core, feed_forward)."),
         Rung("two tokens", (2, 3, 5),
-            "The projections and the feed-forward grow like T. In the core, every one of T queries meets "
-            "every one of T keys: it grows like T²."),
+            "The projections and the feed-forward grow like T. In the core, each of the T queries meets "
+            "each of the T keys: it grows like T²."),
         Rung("d_ff = 4 · d_model", (7, 6, 24),
             "Projections 8·T·d_model², core 4·T²·d_model, feed-forward 16·T·d_model²."),
         Rung("a narrow feed-forward", (5, 8, 3),
@@ -666,7 +667,7 @@ def count_flops(rng: np.random.Generator) -> list[Rung]:
             "does not appear: h · d_head = d_model."),
         Rung("other sizes", (T, d_model, d_ff),
             "Projections: four matrices of d_model². Core: T² pairs, twice d_model. Feed-forward: two matrices of "
-            "d_model · d_ff. Each multiply-add counts 2."),
+            "d_model · d_ff. Each multiply-add counts as 2."),
         Rung("a long sequence", (131072, 4096, 11008), "Every key counts for every query: no causal half."),
     ]  # fmt: skip
 
@@ -675,7 +676,7 @@ def crossover(rng: np.random.Generator) -> list[Rung]:
     d_model, d_ff = int(rng.integers(5, 30)), int(rng.integers(31, 99))
     return [
         Rung("d_ff = 4 · d_model", (512, 2048),
-            "Set the core equal to the feed-forward, and solve for T: what both sides share falls out."),
+            "Set the core equal to the feed-forward, and solve for T: what both sides share cancels."),
         Rung("d_ff = d_model", (16, 16), "4·T²·d_model = 4·T·d_model·d_ff: divide both sides by what they share."),
         Rung("a narrow feed-forward", (64, 24), "Here d_ff is smaller than d_model, so the crossover is early."),
         Rung("other sizes", (d_model, d_ff),
@@ -694,35 +695,35 @@ def rotation(rng: np.random.Generator) -> list[Rung]:
 
     pair = "A pair (a, b) becomes (a cos − b sin, a sin + b cos)."
     return [
-        Rung("place 0", (draw(rng, 1, 4), at(0)), "At place 0 nothing is turned: cos 0 is 1 and sin 0 is 0.",
+        Rung("position 0", (draw(rng, 1, 4), at(0)), "At position 0 nothing is rotated: cos 0 is 1 and sin 0 is 0.",
             shape_hint="Return a tensor of the shape of x."),
-        Rung("one pair, one place", (np.array([[1.0, 0.0]]), at(1)),
-            pair + " With one pair the angle is 1 radian per place, so (1, 0) becomes (cos 1, sin 1)."),
+        Rung("one pair, one position", (np.array([[1.0, 0.0]]), at(1)),
+            pair + " With one pair the angle is 1 radian per position, so (1, 0) becomes (cos 1, sin 1)."),
         Rung("another pair", (np.array([[0.5, 2.0]]), at(2)), pair + " The angle is 2 radians here."),
         Rung("two pairs", (draw(rng, 1, 4), at(3)),
-            "Numbers 0 and 1 are pair 0, numbers 2 and 3 pair 1. Pair p turns by base^(−2p/d) radians per place: here "
-            "by 1 and by 0.01."),
+            "Numbers 0 and 1 are pair 0, numbers 2 and 3 pair 1. Pair p rotates by base^(−2p/d) radians per position: "
+            "here by 1 and by 0.01."),
         Rung("three pairs", (draw(rng, 1, 6), at(2)),
-            "The results stand where their pairs stood: numbers 2p and 2p + 1. torch.stack along a new last axis and "
+            "The results go where their pairs were: numbers 2p and 2p + 1. torch.stack along a new last axis and "
             "flatten put them there."),
         Rung("another base", (draw(rng, 1, 6), at(5), 4.0),
-            "The base is 4 here, and pair p turns by 4^(−2p/6) radians per place."),
-        Rung("three tokens", (draw(rng, 3, 4), at(0, 1, 2)), "Token t is turned by its own place, positions[t]."),
-        Rung("a text that goes on", (draw(rng, 3, 4), at(7, 8, 9)),
-            "These tokens stand at places 7 to 9: the places are those in positions, and need not begin at 0."),
-        Rung("places out of order", (draw(rng, 4, 6), at(3, 0, 11, 1)),
-            "The places are those in positions, as they are."),
+            "The base is 4 here, and pair p rotates by 4^(−2p/6) radians per position."),
+        Rung("three tokens", (draw(rng, 3, 4), at(0, 1, 2)), "Token t is rotated by its own position, positions[t]."),
+        Rung("a later part of a text", (draw(rng, 3, 4), at(7, 8, 9)),
+            "These tokens are at positions 7 to 9: use the argument positions, which need not begin at 0."),
+        Rung("positions out of order", (draw(rng, 4, 6), at(3, 0, 11, 1)),
+            "Use the argument positions in the order in which it comes."),
         Rung("batch and heads", (draw(rng, 2, 3, 4, 6), at(0, 1, 2, 3)),
-            "Axes in front of the tokens are batch and heads, and all of them are turned alike."),
+            "The axes before the tokens are batch and heads. Every entry along them is rotated in the same way."),
         Rung("all sizes equal", (draw(rng, 4, 4, 4, 4), at(2, 3, 5, 6)),
-            "With equal sizes, a wrong axis raises no error. Places belong to the second-to-last axis, pairs to the "
+            "With equal sizes, a wrong axis raises no error. Positions belong to the second-to-last axis, pairs to the "
             "last."),
         Rung("far along in a text", (draw(rng, 2, 3, 8), at(0, 150, 900)),
-            "Any place: the angle is place times speed."),
+            "Any position: the angle is position times speed."),
         Rung(UNTOUCHED, (draw(rng, 2, 3, 4), at(1, 2, 3)), NEW_TENSORS, changes),
         Rung("the gradient", (draw(rng, 2, 3, 4), at(1, 2, 3), draw(rng, 2, 3, 4)), NO_GRADIENT.format("x"), gradient),
         Rung("float32", (draw(rng, 2, 3, 8).astype(np.float32), at(4, 5, 6)),
-            "x is float32 here, and the result must be, too: x.dtype.", in_its_dtype,
+            "x is float32 here, so the result must be float32 too: x.dtype.", in_its_dtype,
             tolerance={"turned": (1e-4, 1e-4)}),
     ]  # fmt: skip
 
@@ -773,7 +774,7 @@ def grouped_query(rng: np.random.Generator) -> list[Rung]:
             "With equal sizes, a wrong axis raises no error. The softmax runs along the last axis, the "
             "keys. Without a mask nothing is blocked."),
         Rung("B = h_kv", arrays(2, 4, 2, 3, 3, 2),
-            "With B = h_kv a repetition along the batch axis has the right size. Heads are axis 1."),
+            "When B = h_kv, repeating along the batch axis gives the right size. Heads are axis 1."),
         Rung("large scores", arrays(1, 4, 2, 2, 3, 4, size=50.0),
             "torch.softmax is safe for large scores; exp alone is not."),
         Rung(TOO_NEAR,
@@ -790,7 +791,7 @@ def grouped_query(rng: np.random.Generator) -> list[Rung]:
             by_name("output", "mask")),
         Rung("a causal mask (n, m), B = n", arrays(4, 4, 2, 4, 4, 3, np.tri(4, dtype=bool)),
             "Where the mask is False the score is −∞ before the softmax. True means may attend: fill where it is "
-            "False, ~mask. (n, m) is one mask for all sequences, also where B = n."),
+            "False, ~mask. (n, m) is one mask for all sequences, even when B = n."),
         Rung("a padding mask (B, 1, 1, m)", arrays(2, 4, 2, 3, 5, 2, lengths), "The mask broadcasts to (B, h, n, m)."),
         Rung("a mask for each query head (h, n, m), B = h", arrays(4, 4, 2, 2, 3, 3, by_head),
             "The mask has one matrix for each of the h query heads, not for each key head, nor for each sequence."),
@@ -806,7 +807,7 @@ def grouped_query(rng: np.random.Generator) -> list[Rung]:
                 np.array([[True, True, False]])),
             FILL),
         Rung("float32", as_single(arrays(2, 4, 2, 3, 5, 2, lengths)),
-            "All tensors but the mask are float32 here, and what you make must be too.",
+            "All tensors but the mask are float32 here, and what you make must be float32 too.",
             tolerance=SINGLE),
         Rung(UNTOUCHED, arrays(2, 4, 2, 3, 5, 2, lengths, lengths[0, 0], None), NEW_TENSORS, grouped_changes),
         Rung("the gradients", (*arrays(2, 6, 2, 3, 4, 2), draw(rng, 2, 6, 3, 2)), SHARED, shared_gradients),
@@ -864,13 +865,13 @@ def induction_score(rng: np.random.Generator) -> list[Rung]:
     period = int(rng.integers(5, 9))
     return [
         Rung("a perfect induction head", (head(4, after_first(4)), 4),
-            "Each token of the second half puts all its weight on the token after its copy: the score is "
-            "1. Only queries of the second copy count, i from period to 2·period − 1."),
+            "Each token of the second half puts all its weight on the token after its earlier occurrence: the score is "
+            "1. Only queries in the second copy count, i from period to 2·period − 1."),
         Rung("a head that looks at the token before", (head(5, lambda i: i - 1), 5),
             "This is a previous-token head. It never looks one period back: the score is 0."),
         Rung("a head that looks at the same token", (head(5, lambda i: i - 5), 5),
-            "This head looks at the copy of the token itself, key i − period. The score takes "
-            "the token after it: the score is 0."),
+            "This head looks at the earlier occurrence of the token itself, key i − period. The score takes "
+            "the token after that, so the score is 0."),
         Rung("a head that looks two tokens after", (head(5, lambda i: i - 3), 5),
             "This head looks one token too far: the score is 0."),
         Rung("equal weights", (np.tril(np.ones((6, 6))) / np.arange(1, 7)[:, None], 3),
@@ -882,18 +883,19 @@ def induction_score(rng: np.random.Generator) -> list[Rung]:
             "The last token looks at key i − period + 1 = period, which is the first token of the second "
             "copy. It counts, so the score is 1/period."),
         Rung("a head that looks at the first token", (head(4, lambda i: 0), 4),
-            "No token of the second half looks at the token after its copy: the score "
+            "No token of the second half looks at the token after its earlier occurrence: the score "
             "is 0. Queries before i = period belong to the first copy and do not count, and a "
             "negative index would count from the end."),
-        Rung("a period of 2", (causal(2), 2), "With a period of 2 the queries are 2 and 3, their keys 1 and 2."),
+        Rung("a period of 2", (causal(2), 2), "With a period of 2, the queries are 2 and 3, and their keys are 1 and "
+            "2."),
         Rung("any causal head", (causal(period), period),
             "Mean over i from period to 2·period − 1 of weights[i, "
             "i − period + 1]: row i is the query, column the key."),
         Rung("another head", (causal(period + 3), period + 3),
             "Mean over i from period to 2·period − 1 of weights[i, i − period + 1]."),
         Rung("a head that sees later tokens too", (causal(4)[:, ::-1].copy(), 4),
-            "Nothing else counts but these entries: not the largest weight of a row, and nothing above the diagonal."),
-        Rung("a long period", (causal(24), 24), "Any period from 2 on."),
+            "Only these entries count: not the largest weight of a row, and nothing above the diagonal."),
+        Rung("a long period", (causal(24), 24), "Any period of 2 or more."),
         Rung("float32", (causal(6).astype(np.float32), 6), "The same in float32.", None, SINGLE),
         Rung(UNTOUCHED, (causal(3), 3), NEW_TENSORS, changes),
     ]  # fmt: skip
@@ -934,7 +936,7 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
     first = [(start + t) % WORDS for t in range(WORDS)]  # the words of a sequence that begins with `start`
     return [
         rung("one layer of two heads", table(1, 2, {strong: (4, whole), weak: (1, whole)}),
-            "Switch off one head at a time, all others on, and compare the losses. It is the head without which the "
+            "Switch off one head at a time, all others on, and compare the losses. Return the head without which the "
             "loss is highest.",
             shape_hint="Return (layer, head), two whole numbers from 0."),
         rung("two layers of three heads", table(2, 3, {a: (1, whole), b: (3, [0, 1, 2]), c: (2, [3, 4]), d: (1, [5])}),
@@ -942,33 +944,33 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
         rung("three layers of two heads", table(3, 2, {deep[0]: (3, whole), deep[1]: (2, whole), deep[2]: (1, whole)}),
             "There are more layers than heads here. The first number is the layer, the second the head within it."),
         rung("as many heads as layers", table(3, 3, {square: (4, whole), flat: (2, whole)}),
-            "With as many heads as layers nothing tells you that the two were exchanged: "
+            "With as many heads as layers, nothing tells you if you swapped the two: "
             "(layer, head), and head_masks[layer, head]."),
         rung("a head that does harm", table(3, 2, {bad: (-4, whole), good: (2, [0, 1, 2]), poor: (1, [3])}),
             "Without one of these heads the loss falls, and by more than it rises without any other. Look for "
             "the largest rise, not the largest change."),
         rung("no head helps",
             table(2, 2, {tuple(least): (-0.5, whole), tuple(more): (-1.5, whole), tuple(most): (-3, whole)}, rest=-6),
-            "Without any of these heads the loss falls. The largest rise is then the smallest fall: begin with "
+            "Without any of these heads the loss falls. The largest rise is then the smallest fall: start from "
             "−∞ or with the first head, not with 0."),
         rung("two heads that stand in for each other",
             table(2, 5, {twins[0]: (3, whole), twins[1]: (2.95, whole), alone: (2, [0, 1, 2])}, backup=twins),
             "Each of the two strongest heads covers for the other, so without one of them little is lost. Switch off "
-            "one head, with all others on; do not ask what a head can do alone."),
+            "one head, with all others on; do not measure what a head can do alone."),
         rung("a head that others read",
             table(2, 4,
                 {(0, grumbler): (-0.2, whole), (1, one): (3, [0, 1, 2]), (1, two): (3, [3, 4, 5]),
                     (1, harmful): (-0.3, whole), (1, lonely): (1, [0, 1, 2])},
                 reads=(source, (one, two, harmful))),
             "One head of layer 0 gives no vote of its own, but three heads of layer 1 give nothing without it. Run "
-            "the whole model with that head off. And begin each time from masks of ones."),
+            "the whole model with that head off, and start from masks of ones each time."),
         rung("two heads that lift all scores alike",
             table(2, 3, {loud: (0, whole), counter: (0, whole), quiet: (2, [0, 1])}, lift={loud: 50, counter: -50}),
-            "Two heads move the logits far after some words, but those of one position all by the same amount, which "
-            "softmax over the words does not see. Measure the loss, not the change of the logits, and take the softmax "
-            "along the last axis."),
+            "After some words, two heads move the logits far, but all logits of a position by the same amount, which "
+            "the softmax over the words cannot see. Measure the loss, not the change of the logits, and take the "
+            "softmax along the last axis."),
         rung("seldom, but badly", table(2, 4, {rare: (14, [0]), common: (2.2, [1, 2, 3]), sure: (-12, [0])}),
-            "One head matters for a single word, but there the loss is large without it. Take the mean of the "
+            "One head matters for a single word only, but without it the loss there is large. Take the mean of the "
             "cross-entropy, not of probabilities or of hits."),
         rung("more than the last token",
             table(2, 3, {ends: (5, [(start - 1) % WORDS]), often: (4, [w for w in whole if w != (start - 1) % WORDS])},
@@ -993,26 +995,26 @@ def head_ablation(rng: np.random.Generator) -> list[Rung]:
         rung("more than the last sequence",
             table(3, 2, {left: (5, [0, 1, 2]), right: (1.5, [3]), third: (-4, [3, 4, 5])},
                 starts=[0, 3], loops=((0, 1, 2), (3, 4, 5))),
-            "The loss is the mean over all sequences of the batch, not that of the last, nor of the worst, one. All "
-            "tokens count alike: nothing is squared."),
-        rung("a rise of a loss that is large already",
+            "The loss is the mean over all sequences of the batch, not that of the last or the worst one. All "
+            "tokens count equally: nothing is squared."),
+        rung("a rise in a loss that is already large",
             table(3, 2, {left: (1.5, [3, 4, 5]), right: (5, [0, 1]), third: (-4, [3, 4, 5])},
                 starts=[0, 3], loops=((0, 1, 2), (3, 4, 5))),
-            "One head makes a small loss large, the other a large one larger, and by more. Take the mean of the "
-            "losses as they are, with no root, and no product or ratio of them."),
+            "Without one head a small loss becomes large; without the other a large loss rises even more. Take the "
+            "mean of the losses as they are: no root, no product, no ratio."),
         rung("heads that know other tokens",
             table(2, 4, {best: (3, whole), wrong: (-2, whole)}, echo={echo: (2, 0), older: (0, 2.5)}),
-            "One head votes for the token that is there already, and one for the token before it. The logits at "
+            "One head votes for the present token, and one for the token before it. The logits at "
             "position t are for token t + 1: compare logits[:, :-1] with tokens[:, 1:]."),
         rung("the model stays as it was", table(2, 3, {a: (1, whole), b: (3, whole)}),
             "The head is right, but the model is not as it was: its numbers, its mode (model.training), requires_grad "
-            "or .grad of its parameters, its hooks, or the tokens. Switch heads off by head_masks only, under "
-            "torch.no_grad(); what you set, set back.",
+            "or .grad of its parameters, its hooks, or the tokens. Switch heads off only through head_masks, "
+            "under torch.no_grad(), and undo whatever you set.",
             left_behind),
         rung("a text that begins where another ends",
             table(2, 3, {(0, 1): (5, [4]), (1, 2): (2, [2])}, starts=[2, 4], length=3),
-            "The first token of a text is nobody's next token, also where the text before it stands in front. Shift "
-            "each text first, then flatten."),
+            "The first token of a text is nobody's next token, even though another text comes before it in the batch. "
+            "Shift each text first, then flatten."),
     ]  # fmt: skip
 
 
@@ -1168,13 +1170,13 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
 
     return [
         Rung("one head", arrays(2, 3, 4, 1, 1, 5),
-            "With one head it was right from the beginning, and should stay so."),
+            "With one head it was right from the start, and should stay right."),
         Rung("one key head for all", arrays(2, 3, 4, 4, 1, 3),
-            "With one key head it was right from the beginning, and should stay so."),
+            "With one key head it was right from the start, and should stay right."),
         Rung("one key", arrays(2, 2, 1, 4, 2, 3),
-            "With one key it was right from the beginning: all the weight is on it."),
+            "With one key it was right from the start: all the weight is on it."),
         Rung("4 heads, 2 key heads", arrays(1, 2, 3, 4, 2, 3),
-            "Compare the weights with those of your grouped_query_attention, and how sharp their rows are."),
+            "Compare the weights, and how sharp their rows are, with those of your grouped_query_attention."),
         Rung("6 heads, 2 key heads", arrays(1, 3, 4, 6, 2, 5),
             "Here a group has three heads. There are two key heads, as before."),
         Rung("6 heads, 3 key heads", arrays(2, 3, 2, 6, 3, 4), "Here there are three key heads, of two heads each."),
@@ -1380,8 +1382,8 @@ LADDERS = {
     "layer_by_hand": Ladder(
         ("columns_of_W_Q", "columns_of_W_K", "parameters_in_all", "kept_of_a_token", "scores_of_a_text"),
         by_hand=True,
-        advice="Draw the four matrices with their rows and columns. W_Q has h · d_head columns and W_K h_kv · d_head; "
-        "d_head is given, and need not be d_model / h.",
+        advice="Draw the four matrices with their rows and columns. W_Q has h · d_head columns, and W_K has h_kv · "
+        "d_head; d_head is given, and need not be d_model / h.",
     ),
     "count_parameters": Ladder(
         ("attention_parameters",),
