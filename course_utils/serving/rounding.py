@@ -40,7 +40,7 @@ def written(real: Real, prompts: tuple[str, ...], new: int) -> dict[str, list[in
 
 
 def measure(real: Real, dtype: str, prompts: tuple[str, ...] = PROMPTS, new: int = NEW) -> list[dict[str, Any]]:
-    """Return a row for each prompt: the first token that differs in company, counted from 0, or None, and both texts."""
+    """Return a row for each prompt: the first token that differs in company, from 0 on, or None, and both texts."""
     together = written(real, prompts, new)
     rows = []
     for prompt in prompts:

@@ -12,7 +12,15 @@ import pytest
 from variants import RIGHT, WRONG
 from variants import day7 as answers
 
-from course_utils.answers.day7.exercises import BY_HAND, BY_HAND_DRAFT, BlockAllocator, Request, Scheduler, accepting, verifying
+from course_utils.answers.day7.exercises import (
+    BY_HAND,
+    BY_HAND_DRAFT,
+    BlockAllocator,
+    Request,
+    Scheduler,
+    accepting,
+    verifying,
+)
 from course_utils.answers.day7.exercises import PrefixCache as Prefixes
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of

@@ -1,11 +1,11 @@
-"""Eight prompts to the real model: planned by the learner's scheduler, or by the course's, and what is amiss is said."""
+"""Eight prompts to the real model, planned by the learner's scheduler or the course's; what is amiss is said."""
 
 import pytest
 
 from course_utils.answers.day7.exercises import BatchScheduler, WaitsForTheBatch
 from course_utils.models import real
-from course_utils.parts import eight_prompts
 from course_utils.parts import eight as module
+from course_utils.parts import eight_prompts
 from course_utils.parts.notebook import PASSED, Parts, Row
 from course_utils.parts.slots import slot_of
 

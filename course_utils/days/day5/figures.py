@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator, NullLocator
-from matplotlib.transforms import Bbox
+from matplotlib.ticker import NullLocator
 
 from course_utils.days.shared.roofline_figure import roofline as roofline
 from course_utils.views import palette
-from course_utils.views.drawing import listed, name_lines, rule_between_texts
+from course_utils.views.drawing import listed, name_lines
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:

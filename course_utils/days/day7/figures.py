@@ -49,7 +49,7 @@ def shared_step(counts: Sequence[int], seconds: Sequence[float]) -> Figure:
     return described(
         fig,
         f"A step in which so many texts each grow by a token, and the tokens per second: {points}.",
-        f"{counts[-1]} texts together wait {seconds[-1] / seconds[0]:.1f} times as long as one alone for their next token, "
+        f"{counts[-1]} texts together wait {seconds[-1] / seconds[0]:.1f} times as long for a token as one alone, "
         f"and get {rates[-1] / rates[0]:.0f} times as many tokens per second.",
     )
 
@@ -75,12 +75,14 @@ def slots_in_use(logs: Mapping[str, Log]) -> Figure:
     return described(
         fig,
         f"{len(logs)} panels, how many of the slots have work in each step. {points}.",
-        f"Grey is a slot that waits for its neighbours. Work is in {listed(f'{log.use:.0%} of the slots ({title})' for title, log in logs.items())}.",
+        "Grey is a slot that waits for its neighbours. Work is in "
+        + listed(f"{log.use:.0%} of the slots ({title})" for title, log in logs.items())
+        + ".",
     )
 
 
 def occupancy(traces: Mapping[str, Trace]) -> Figure:
-    """Draw what the slots of a store do, step by step: hold a token, are reserved and empty, are free.
+    """Draw what the places of a store do, step by step: hold a token, are reserved and empty, are free.
 
     traces: title -> costs.fragmentation.Trace.
     """
@@ -97,7 +99,7 @@ def occupancy(traces: Mapping[str, Trace]) -> Figure:
         ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         ax.set_xlabel("step")
         ax.set_title(title)
-    axes[0].set_ylabel("share of the slots")
+    axes[0].set_ylabel("share of the places")
     handles, labels = axes[0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="lower center", ncol=2)
     fig.subplots_adjust(left=0.085, right=0.985, top=0.9, bottom=0.34, wspace=0.12)
@@ -108,7 +110,7 @@ def occupancy(traces: Mapping[str, Trace]) -> Figure:
     ]
     return described(
         fig,
-        f"{len(traces)} panels, the share of the slots over the steps. {'; '.join(sentences)}.",
+        f"{len(traces)} panels, the share of the places over the steps. {'; '.join(sentences)}.",
         "Grey is memory in which nobody else can write, so the more of it, the more steps the same requests take: "
         + listed(f"{len(trace.steps):,} with {title}" for title, trace in traces.items())
         + ".",
@@ -177,13 +179,13 @@ def limits(cost: SlowerOfTwo, published: Sequence[Published], contexts: Sequence
         f"{1e3 * cost.per_token:.2f} to {2048e3 * cost.per_token:.0f}; they cross at {hidden:.0f} tokens. "
         f"{len(kinds['decode'][1])} measured decode steps lie at the lines of memory, the longest of "
         f"{len(kinds['prompt'][1])} prompts at that of arithmetic.",
-        f"The higher of two lines is what a step waits for. Up to {hidden:.0f} tokens that is memory, if caches are empty, "
-        "and longer caches move the crossing to the right.",
+        f"The higher of two lines is what a step waits for. Up to {hidden:.0f} tokens that is memory, if caches are "
+        "empty, and longer caches move the crossing to the right.",
     )
 
 
 def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Sequence[float]) -> Figure:
-    """Draw gaps in seconds, a series of marks for each name, left, and the share that kept a promise, right, by budget."""
+    """Draw gaps in seconds, marks for each name, left, and the share that kept a promise, right, over the budgets."""
     _as_many(names, kept)
     fig = new_figure(720, 320)
     left, right = fig.subplots(1, 2)
@@ -210,12 +212,12 @@ def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Seq
         f"Gaps in milliseconds by budget. {points}. Kept the promise: "
         + ", ".join(f"{share:.1%} at {budget}" for share, budget in zip(kept, names, strict=True))
         + ".",
-        f"Most requests keep the promise with a budget of {names[best]}, {kept[best]:.1%}: below it they wait for their "
-        "first token, above it for the next one.",
+        f"Most requests keep the promise with a budget of {names[best]}, {kept[best]:.1%}: below it they wait for "
+        "their first token, above it for the next one.",
     )
 
 
-def _as_many(places: Sequence[float], values: Sequence[object]) -> None:
+def _as_many(places: Sequence[object], values: Sequence[object]) -> None:
     if not places or len(places) != len(values):
         raise ValueError(f"{len(places)} places and {len(values)} values: give one of each, at least one")
 

@@ -12,6 +12,8 @@ from course_utils.serving.simulate import Log, simulate
 from course_utils.serving.traffic import DOCUMENTS, poisson
 from course_utils.views import Guess
 
+_STEP = A100.__call__  # for mypy a named tuple is no function, even if it can be called
+
 
 def company_in_a_step() -> Guess:
     keys = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -24,7 +26,7 @@ def company_in_a_step() -> Guess:
         "Alone, arrived gets the output (0.2483, 0.2483) from day 1. What does it get in this step?",
         choices=["the same", "something between the two texts", "the same, with smaller weights"],
         truth="the same" if same else "something between the two texts",
-        why="Only the products with W_Q, W_K and W_V are shared, and those go row by row. Its query meets the keys of A alone.",
+        why="Only the products with W_Q, W_K and W_V are shared, and those go row by row. Its query meets A's keys.",
     )  # fmt: skip
 
 
@@ -40,8 +42,8 @@ def slots_refilled(static: Log, refilled: Log) -> Guess:
 def reserved_and_empty(trace: Trace) -> Guess:
     return Guess.number(
         7, "reserved and empty",
-        "Each request reserves room for 2,048 tokens, the longest that is allowed. What share of the reserved room is empty "
-        "while requests wait?",
+        "Each request reserves room for 2,048 tokens, the longest that is allowed. What share of the reserved room is "
+        "empty while requests wait?",
         truth=100 * (1 - trace.mean_filled / trace.mean_reserved), low=0, high=100, unit=" %",
         why="The room is for the longest text. Most texts end long before, and even a long one begins short.",
     )  # fmt: skip
@@ -50,8 +52,8 @@ def reserved_and_empty(trace: Trace) -> Guess:
 def steps_for_eight_prompts() -> Guess:
     return Guess.number(
         7, "steps for eight prompts",
-        "Eight prompts want 8, 3, 5, 4, 7, 3, 6 and 4 tokens, one after the other 40 steps. How many steps do they take "
-        "in four slots that are refilled?",
+        "Eight prompts want 8, 3, 5, 4, 7, 3, 6 and 4 tokens, one after the other 40 steps. How many steps do they "
+        "take in four slots that are refilled?",
         truth=count_steps(), low=8, high=40,
         why="40 tokens in four slots take 10 steps at least, and the last requests leave some slots empty.",
     )  # fmt: skip
@@ -61,8 +63,8 @@ def the_time_of_day_in_front() -> Guess:
     prompts = prefix_traffic.changed_at_the_beginning(prefix_traffic.KINDS["chat turns"]())
     return Guess.number(
         7, "the time of day in front",
-        "In chats, more than two thirds of all prompt tokens are found. What share is found when every prompt begins with "
-        "the time of day, one token that differs each time?",
+        "In chats, more than two thirds of all prompt tokens are found. What share is found when every prompt begins "
+        "with the time of day, one token that differs each time?",
         truth=100 * prefix_traffic.hit_rate(prefixes.PrefixCache(400, 16), prompts), low=0, high=100, unit=" %",
         why="Every name in a chain holds the names before it.",
     )  # fmt: skip
@@ -71,10 +73,10 @@ def the_time_of_day_in_front() -> Guess:
 def ten_at_once() -> Guess:
     return Guess.number(
         7, "ten at once",
-        "A request decodes with 500 tokens in its cache. Then ten such requests decode in one step. How many times as long "
-        "does that step take?",
+        "A request decodes with 500 tokens in its cache. Then ten such requests decode in one step. How many times as "
+        "long does that step take?",
         truth=A100(10, 5000) / A100(1, 500), low=1, high=10,
-        why="The weights are read once for all ten. Only the caches come ten times, and they are small beside the weights.",
+        why="The weights are read once for all ten. The caches come ten times, and they are small beside the weights.",
     )  # fmt: skip
 
 
@@ -83,14 +85,14 @@ def the_longest_p95_of_the_gap() -> Guess:
     budgets = {"budget 64": 64, "budget 512": 512, "no budget": None}
 
     def p95(name: str) -> float:
-        served = simulate(documents, A100, 16, budgets[name]).served
+        served = simulate(documents, _STEP, 16, budgets[name]).served
         return percentile((gap for each in served for gap in gaps(each.times)), 95)
 
     return Guess.choice(
         7, "the longest p95 of the gap",
         "19 of 20 gaps are shorter than the p95. Two documents come per second. Where is the p95 longest?",
         choices=list(budgets), truth=max(budgets, key=p95),
-        why="Count the gaps that one long prompt makes longer: one for each request without a budget, several with 512.",
+        why="Count the gaps that one long prompt makes longer: one of each text without a budget, several with 512.",
     )  # fmt: skip
 
 
@@ -111,7 +113,7 @@ def gain_against_requests() -> Guess:
         7, "gain against requests",
         "Four drafts a round, each kept with chance 0.6, and empty caches. How many times as fast is a server with so "
         "many requests in a step?",
-        [1, 4, 16, 64, 256], truth=lambda n: speculative.speed_up(A100, 0.6, 4, int(n)),
+        [1, 4, 16, 64, 256], truth=lambda n: speculative.speed_up(_STEP, 0.6, 4, int(n)),
         low=0.1, high=10, scale="log", unit="×", x_label="requests in a step", y_label="times as fast", x_scale="log",
         why="Once a step waits for arithmetic, refused drafts cost time.",
     )  # fmt: skip

@@ -507,7 +507,8 @@ class BatchWatch(Watch):
         if self.is_over:
             return  # nothing is promised any more
         if method == "add":
-            self._add(*args, error)
+            name, prompt, new = args
+            self._add(name, prompt, new, error)
             return
         after = sum(self._blocks(computed + 1) for _, _, computed, _ in self.running.values())
         if after > self.n_blocks:

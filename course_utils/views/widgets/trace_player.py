@@ -30,8 +30,8 @@ class TracePlayer(CourseWidget):
     "pictures": [one before each call], "promise": its name, "said": what went wrong, as the end of a sentence}, as
     `checks.examples.adversary.as_data` makes it. A picture of blocks has "n_blocks", "block_size" and "tables" (blocks
     by sequence), and perhaps "texts" (tokens up to the end of a block, by block), "prompts" and "lengths" (by
-    sequence). One of a scheduler has "n_blocks", "block_size", "budget" or "n_slots", and "requests", each with "prompt",
-    "new", "computed" and "generated". Of any other nothing is drawn.
+    sequence). One of a scheduler has "n_blocks", "block_size", "budget" or "n_slots", and "requests", each with
+    "prompt", "new", "computed" and "generated". Of any other nothing is drawn.
     `.step` counts the calls made, from 0, and can be read and set; `.last` is the step of the broken promise.
     Raises ValueError where one of these is missing or is something else.
     """

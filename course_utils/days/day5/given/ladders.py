@@ -1550,6 +1550,17 @@ SMALL_CHUNKS = (
     Small(TEXT, measures=(chunk_changes,), fixed_sizes=("T",), tensors=True, names=("q", "k", "v"),
         code="_, cache = {f}(*(x[..., :3, :] for x in (q, k, v)))\n{f}(*(x[..., 3:, :] for x in (q, k, v)), cache)"),
 )  # fmt: skip
+SMALL_SIZES = (
+    Small(
+        (whole(),) * 4,
+        measures=(by_keyword,),
+        code="{f}({args}, batch=3, bytes_per_value=1)  # with both named\n"
+        "{f}({args}, batch=3)  # with batch named\n"
+        "{f}({args}, bytes_per_value=8)  # with bytes_per_value named",
+    ),
+    Small((whole(),) * 6),
+)
+INTENSITY_BY_NAME = "{f}({args}, bytes_per_value=1)  # named\n{f}({args})  # left out"
 LADDERS = {
     "cached_step": Ladder(("cached_step",), rungs=cached_step, forbidden=WHOLE_ATTENTION, small=SMALL_STEPS),
     "generate_cached": Ladder(
@@ -1559,7 +1570,7 @@ LADDERS = {
         ("broken_cached_attention",), rungs=find_the_bug, forbidden=WHOLE_ATTENTION, small=SMALL_CHUNKS
     ),
     "cache_bytes": Ladder(
-        ("kv_cache_bytes",), ("bytes",), cache_bytes, quantities=cached, cases=BATCHED, small=(Small((whole(),) * 6),)
+        ("kv_cache_bytes",), ("bytes",), cache_bytes, quantities=cached, cases=BATCHED, small=SMALL_SIZES
     ),
     "longest_context": Ladder(
         ("longest_context",),
@@ -1574,7 +1585,10 @@ LADDERS = {
         decode_intensity,
         quantities=decoded,
         cases=SHARING,
-        small=(Small((whole(),) * 5, fits=shared_evenly),),
+        small=(
+            Small((whole(),) * 4, measures=(intensity_by_keyword,), fits=shared_evenly, code=INTENSITY_BY_NAME),
+            Small((whole(),) * 5, fits=shared_evenly),
+        ),
     ),
     "counts_by_hand": Ladder(
         ("tokens_through", "bytes_of_a_token", "with_keys_made", "with_both_absorbed"),

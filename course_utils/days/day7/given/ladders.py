@@ -327,7 +327,7 @@ def batch_scheduler(rng: np.random.Generator) -> list[Rung]:
             "The slot of a request that is done is taken in the next step."),
         rung("names in any order", (1, 4, 2), "f=2+2 b=2+2 d=1+2 8.", "First come, first served, whatever the names."),
         rung("no more than there are slots", (2, 9, 3), "a=1+4 b=1+4 c=1+1 5.", "The third waits for a slot."),
-        rung("no blocks for a prompt", (3, 3, 2), "a=3+2 b=4+1 4.", "b waits until blocks for its whole prompt are free."),
+        rung("no blocks for a prompt", (3, 3, 2), "a=3+2 b=4+1 4.", "b waits for blocks for its whole prompt."),
         rung("nobody overtakes", (3, 3, 2), "a=3+2 b=4+1 c=1+1 4.",
             "c would fit, and waits behind b, which came earlier."),
         rung("a text grows", (2, 3, 2), "a=2+4 b=2+1 5.", "Whenever its last block is full, a request takes another."),
