@@ -44,8 +44,8 @@ def first_second(prefill: float, without: float, cached: float) -> Figure:
         f"Two lines of marks over one second, a mark for each word. The first word comes after {prefill:.2f} s in "
         f"both; later ones take {without:.2f} s when everything is read again and {cached:.3f} s with a cache. Words: "
         f"{counted}.",
-        f"The first word takes {prefill:.2f} seconds either way. Each later one takes as long again without a cache, "
-        f"and {1000 * cached:.0f} ms with one.",
+        f"The first word takes {prefill:.2f} seconds in both cases. Each later one takes as long again without a "
+        f"cache, and {1000 * cached:.0f} ms with one.",
     )
 
 
@@ -107,7 +107,7 @@ def rises(caches: Any) -> Figure:
     return described(
         fig,
         f"How far the loss rises above that with exact keys and values, in nats per token: {'; '.join(bars)}.",
-        f"A bar is what rounding costs, and the line on it its standard error. The most: {worst}.",
+        f"Each bar shows what rounding costs, and the line on it the standard error. The largest: {worst}.",
     )
 
 
@@ -145,14 +145,16 @@ def token_times(curves: Any) -> Figure:
     ]
     alt = (
         "Left: milliseconds to write one token over the tokens so far, T, both axes logarithmic. Right: how many times "
-        f"faster the cache is, beside a dashed line of T times. {'; '.join(sentences)}."
+        f"faster the cache is, next to a dashed line that marks T times. {'; '.join(sentences)}."
     )
     grown = [
         f"{without[-1] / without[0]:.0f} times as long without a cache and {cached[-1] / cached[0]:.1f} times with one "
         f"({name})"
         for name, (_, without, cached) in curves.items()
     ]
-    return described(fig, alt, f"From the shortest prefix to the longest, a token comes to take {listed(grown)}.")
+    return described(
+        fig, alt, f"From the shortest prefix to the longest, the time for a token grows: it takes {listed(grown)}."
+    )
 
 
 def block_pool(tables: Any, lengths: Any, block_size: int, n_blocks: int) -> Figure:
