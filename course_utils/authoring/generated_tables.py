@@ -288,12 +288,17 @@ def _exercises_of_sittings(headings: Sequence[re.Match], day: Day) -> str:
     if not day.sittings:
         return ""
     lines = [heading.string[heading.end() :].partition("\n")[0] for heading in headings]
-    last = [day.sitting_of(last_part(line)) for line in lines].count(1)
-    first = _about_minutes(_minutes_by_kind(headings[:last])[0])
-    second = _about_minutes(_minutes_by_kind(headings[last:])[0])
+    sittings = [day.sitting_of(last_part(line)) for line in lines]
+    first, second = (
+        [each for each, its_own in zip(headings, sittings, strict=True) if its_own == sitting] for sitting in (1, 2)
+    )
+    last = sittings.index(2) if 2 in sittings else len(sittings)  # of those that come one after another
+    later = [str(number) for number, sitting in enumerate(sittings, 1) if sitting == 1 and number > last]
+    numbers = " and ".join([str(last), *later])
+    core_of_first, core_of_second = (_about_minutes(_minutes_by_kind(each)[0]) for each in (first, second))
     return (
-        f"\nExercises 1 to {last} belong to the first sitting, with {first} of core work,"
-        f"\nand the others to the second, with {second}."
+        f"\nExercises 1 to {numbers} belong to the first sitting, with {core_of_first} of core work,"
+        f"\nand the others to the second, with {core_of_second}."
     )
 
 

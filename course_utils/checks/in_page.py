@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import io
 import linecache
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
@@ -18,20 +19,26 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.cells import used_names
+from course_utils.checks.examples.example_text import STEPPER
 from course_utils.checks.interactive import examine, smallest_example, stage_first
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import describe_error, find_ladder
+from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.time_limits import ANSWER_SECONDS
 
 LONGEST_SECONDS = 4 * ANSWER_SECONDS  # by the clock, of a task that ends by itself; after that the page ends Python
 Report = Callable[[Mapping[str, Any]], None]
 MOST_SHOWN = 500  # characters of what an answer prints while it is checked
+MOST_STREAMED = 5000  # characters of what a cell prints that the page has before the cell has ended
 CELL = "<ipython-input-{}>"  # the file name of a cell, by which the checks tell its lines from the course's own
 NO_TORCH = "PyTorch is not on this page. This exercise does not need it: use lists or NumPy, or open it in JupyterLab."
-NO_INPUT = "input() does not work here: the check calls your function with the numbers that it needs."
+NO_INPUT = "input() does not work here: the check calls your function with the numbers that it needs"
+NO_SCIPY = "SciPy is not on this page, and no exercise needs it. NumPy and Python's own modules are here."
 OLD_NUMPY = "This page has NumPy {page}, which is older than the course's in JupyterLab. Use an older function here."
+STILL_RAISES = "The line that raises NotImplementedError is still in your answer, at line {line}. Delete it."
+PRINTS = "Your function prints its result. Return it: the check reads what the function returns."
 
 
 class CellFailed(Exception):
@@ -55,26 +62,36 @@ def check(
         _run_cell(grade_id, answer, namespace)
         missing = [name for name in find_ladder(day, grade_id).names if name not in namespace]
         if missing:
-            raise CellFailed(f"The cell does not define {missing[0]}.")
+            raise CellFailed(_describe_missing(missing[0], answer))
     except CellFailed as failed:
         report(_as_record(CheckMessage(day, grade_id, Verdict("error", 0.0, str(failed)))))
         return
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(printed):
         _, verdict = examine(day, grade_id, namespace)
-    verdict = replace(verdict, message=_with_advice(verdict.message))
-    note = f"It printed: {printed.getvalue()[:MOST_SHOWN].strip()}" if printed.getvalue().strip() else ""
+    verdict = replace(verdict, message=_with_advice(_explain(verdict, answer, printed.getvalue())))
+    note = f"It printed: {_cut(printed.getvalue().strip(), MOST_SHOWN)}" if printed.getvalue().strip() else ""
     message = CheckMessage(day, grade_id, verdict, note=note)
     searching = verdict.status in ("failed", "error")
     report(_as_record(message, searching))
     if searching:
-        example = smallest_example(day, grade_id, namespace, verdict)
+        example = _without_widget(smallest_example(day, grade_id, namespace, verdict))
         report(_as_record(stage_first(replace(message, example=example))))
 
 
-def run(day: int, given: Sequence[str], earlier: Mapping[str, str], cell: str) -> str:
-    """Run a cell and return what it printed, with the value of its last line, as a notebook shows it."""
-    printed = io.StringIO()
+def run(
+    day: int,
+    given: Sequence[str],
+    earlier: Mapping[str, str],
+    cell: str,
+    tell: Callable[[str], None] = lambda text: None,
+) -> str:
+    """Run a cell and return what it printed, with the value of its last line, as a notebook shows it.
+
+    Args:
+        tell: called with what the cell has printed so far, now and then, because a cell that is ended returns nothing.
+    """
+    printed = _Told(tell)
     with redirect_stdout(printed), redirect_stderr(printed):
         try:
             namespace = _namespace(day, given, earlier, cell)
@@ -84,6 +101,30 @@ def run(day: int, given: Sequence[str], earlier: Mapping[str, str], cell: str) -
         except CellFailed as failed:
             print(failed)
     return printed.getvalue()
+
+
+class _Told(io.StringIO):
+    """What a cell prints. `tell` gets the beginning of it, at most every tenth of a second."""
+
+    def __init__(self, tell: Callable[[str], None]):
+        super().__init__()
+        self.tell = tell
+        self.told = 0  # characters
+        self.next = 0.0  # when it may be told again
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        if self.told <= MOST_STREAMED and (now := time.monotonic()) >= self.next:
+            text = self.getvalue()
+            self.tell(_cut(text, MOST_STREAMED))
+            self.told = len(text)
+            self.next = now + 0.1
+        return count
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the beginning of a text, with a mark if it goes on."""
+    return text if len(text) <= most else f"{text[:most]} …"
 
 
 def _namespace(day: int, given: Sequence[str], earlier: Mapping[str, str], cell: str) -> dict[str, Any]:
@@ -134,8 +175,7 @@ def _run_cell(name: str, source: str, namespace: dict[str, Any]) -> Any:
     try:
         programs = _compile_cell(source, file)
     except SyntaxError as error:
-        line = f", at line {error.lineno}: {(error.text or '').strip()}" if error.lineno else ""
-        raise CellFailed(f"The cell is not valid Python: {error.msg}{line}") from None
+        raise CellFailed(_describe_syntax_error(error, source)) from None
     value = None
     try:
         with TimeLimit() as limit:
@@ -145,6 +185,19 @@ def _run_cell(name: str, source: str, namespace: dict[str, Any]) -> Any:
     if limit.message:
         raise CellFailed(limit.message)
     return value
+
+
+def _describe_syntax_error(error: SyntaxError, source: str) -> str:
+    """Return why a cell is not valid Python, with the line and, where it is plain, what to do."""
+    lines = source.splitlines()
+    line = lines[error.lineno - 1].strip() if error.lineno and error.lineno <= len(lines) else ""
+    where = f", at line {error.lineno}" if error.lineno else ""
+    said = f"This is not valid Python: {error.msg}{where}"
+    if line.startswith((">>>", "... ")):
+        return f"{said}. Remove the >>> and the ... that Python's shell prints before a line: {line}"
+    if error.msg == "'return' outside function":
+        return f"{said}. A line that begins with def comes first, and the lines of its function are indented: {line}"
+    return f"{said}: {line}" if line else said
 
 
 def _compile_cell(source: str, file: str) -> list[CodeType]:
@@ -169,10 +222,49 @@ def _no_input(prompt: object = "") -> str:
     raise EOFError(NO_INPUT)
 
 
+def _describe_missing(name: str, answer: str) -> str:
+    """Return that a cell does not define a name, and which function it defines instead."""
+    defined = [each.name for each in ast.parse(answer).body if isinstance(each, (ast.FunctionDef, ast.ClassDef))]
+    renamed = f" It defines {defined[0]}: has it been renamed?" if len(defined) == 1 else ""
+    return f"Your code defines no {name}.{renamed}"
+
+
+def _explain(verdict: Verdict, answer: str, printed: str) -> str:
+    """Return the message of a verdict, or a plainer one for two things that everybody does first."""
+    if verdict.status == "missing" and (line := _line_that_raises(answer)):
+        return STILL_RAISES.format(line=line)
+    if NOTHING in verdict.message and printed.strip() and "return " not in answer:
+        return PRINTS
+    return verdict.message
+
+
+def _line_that_raises(answer: str) -> int:
+    """Return the line of the stub's `raise` in a function that does something else as well; 0 if there is none."""
+    for function in ast.walk(ast.parse(answer)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        lines = [each for each in function.body if not _is_text(each)]
+        raised = [each.lineno for each in lines if ast.unparse(each).startswith("raise NotImplementedError")]
+        if raised and len(lines) > 1:
+            return raised[0]
+    return 0
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _without_widget(example: str) -> str:
+    """Return an example without the code that draws it, which needs a notebook."""
+    return example.partition(f"\n{STEPPER}")[0]
+
+
 def _with_advice(message: str) -> str:
     """Return a message with what the page has to add to it: it has no PyTorch, and an older NumPy."""
     if "No module named 'torch" in message or "name 'torch' is not defined" in message:
         return f"{message} {NO_TORCH}"
+    if "No module named 'scipy" in message:
+        return f"{message} {NO_SCIPY}"
     if "module 'numpy' has no attribute" in message:
         return f"{message} {OLD_NUMPY.format(page=np.__version__)}"
     return message

@@ -1,13 +1,15 @@
 """Run the real model with the learner's own functions as its parts.
 
 `mine` takes answers out of the exercise notebooks, `Real.with_parts` puts them into the model, and `compare` reports
-what they change. `memory_of_tiles` counts what day 6's tiles take on a long text. `slots.SLOTS` lists the exercises
+what they change. `memory_of_tiles` counts what day 6's tiles take on a long text, and `eight_prompts` serves eight
+prompts as day 7's scheduler plans. `slots.SLOTS` lists the exercises
 whose answers can be parts.
 """
 
 from course_utils.parts.compare import compare
+from course_utils.parts.eight import eight_prompts
 from course_utils.parts.notebook import mine
 from course_utils.parts.slots import SLOTS
 from course_utils.parts.tiles import memory_of_tiles
 
-__all__ = ["SLOTS", "compare", "memory_of_tiles", "mine"]
+__all__ = ["SLOTS", "compare", "eight_prompts", "memory_of_tiles", "mine"]

@@ -277,6 +277,35 @@ def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
     return write
 
 
+def serves_in_slots(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int]]:
+    """Adapt BatchScheduler(n_slots, n_blocks, block_size): the answer plans three requests in two slots.
+
+    The requests are those of `serves`, and the pool has room for two whole texts, so that nobody ever lacks a block.
+    The adapted function returns the tokens that the model writes after the whole text. It raises ValueError if a plan
+    computes more than a request has left, if more requests run than there are slots, and if requests are left after
+    MOST_STEPS.
+    """
+
+    def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
+        prompts = {"whole": list(tokens), "headless": list(tokens[1:]), "short": list(tokens[:-1])}
+        longest = len(tokens) + most
+        scheduler = answer(2, 2 * _blocks(longest), BLOCK)
+        requests = _Requests(model, {name: prompt for name, prompt in prompts.items() if prompt}, most, longest)
+        for name, text in requests.texts.items():
+            scheduler.add(name, len(text), most)
+        for _ in range(MOST_STEPS):
+            if requests.are_done():
+                return requests.texts["whole"][len(tokens) :]
+            for name, count in scheduler.step().items():
+                requests.compute(name, count)
+            if len(requests.caches) > 2:
+                raise ValueError(f"{len(requests.caches)} requests run, and there are 2 slots")
+            requests.release_finished()
+        raise ValueError(f"requests are left after {MOST_STEPS} steps")
+
+    return write
+
+
 class _Requests:
     """Requests whose tokens the real model computes as a scheduler plans.
 

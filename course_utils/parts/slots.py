@@ -77,6 +77,10 @@ SLOTS = (
         7, "paged_attention", ATTENTION, "paged_attention(q, keys, values, table, length)", ARRAYS,
         adapters.attention_through_a_table,
     ),
+    Slot(
+        7, "batch_scheduler", "writes", "BatchScheduler(n_slots, n_blocks, block_size)", "names and counts",
+        adapters.serves_in_slots,
+    ),
     Slot(7, "scheduler", "writes", "Scheduler(n_blocks, block_size, budget)", "names and counts", adapters.serves),
 )  # fmt: skip
 

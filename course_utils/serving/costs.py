@@ -38,6 +38,28 @@ class StepCost(NamedTuple):
         return self.base + self.per_token * tokens + self.per_context * context
 
 
+class SlowerOfTwo(NamedTuple):
+    """Seconds of a step that waits for the slower of two: memory, or arithmetic, of so many seconds for each token.
+
+    Calling it gives the seconds of a step, as a `StepCost` does, which `memory` is. On a card the two go on side by
+    side, so a few tokens more are hidden behind the reading of weights and caches, up to `hidden` of them.
+    """
+
+    memory: StepCost
+    per_token: float
+
+    def __call__(self, tokens: int, context: int = 0) -> float:
+        return max(self.memory(tokens, context), self.per_token * tokens)
+
+    def hidden(self, context_of_each: int = 0) -> float:
+        """Return the tokens from which on arithmetic is the slower one, each with a cache of its own to read.
+
+        math.inf where it never is.
+        """
+        own = self.memory.per_token + self.memory.per_context * context_of_each
+        return self.memory.base / (self.per_token - own) if own < self.per_token else math.inf
+
+
 class Fit(NamedTuple):
     """A StepCost with how well it tells the measured steps: R² (1 is perfect) and the largest relative error."""
 
@@ -146,5 +168,10 @@ PUBLISHED = tuple(Published(f"prompt of {n}", n, 0, seconds) for n, seconds in _
 )
 RECORDED = fit(*zip(*(row[1:] for row in PUBLISHED), strict=True))
 """The StepCost of Llama 2 7B on an A100, fitted to `PUBLISHED`, whose seconds are rounded to 0.001. See `SOURCE`."""
-AT_BEST = at_best(model("LLaMA 7B"), MACHINES["NVIDIA A100 80GB SXM"])
-"""The same GPU by its data sheet, and a model of the same sizes: Llama 2 7B changed the context only."""
+DECODES = fit(*zip(*(row[1:] for row in PUBLISHED if "decode" in row.what), strict=True))
+"""The StepCost of the decode steps of `PUBLISHED` alone, which wait for memory."""
+A100 = SlowerOfTwo(DECODES.cost, PUBLISHED[len(_PROMPTS) - 1].seconds / PUBLISHED[len(_PROMPTS) - 1].tokens)
+"""What a step of Llama 2 7B takes on an A100: memory as in `DECODES`, arithmetic as in the longest published prompt."""
+MODEL = model("LLaMA 7B")  # Llama 2 7B has the same sizes, and changed the context only
+AT_BEST = at_best(MODEL, MACHINES["NVIDIA A100 80GB SXM"])
+"""The same GPU by its data sheet."""

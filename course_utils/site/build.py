@@ -305,6 +305,8 @@ def _settings() -> dict[str, Any]:
                 "binderhub_url": "https://mybinder.org" if there else "",
             },
             "show_toc_level": 1,
+            "enable_search_shortcuts": False,  # it would take "/" from those who write an answer
+            "navigation_with_keys": False,  # and the arrow keys
             "navbar_persistent": [],
             "extra_footer": f"Version {version()}",
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from course_utils.answer_key.strip_answers import UNGRADED, is_answer, is_check
+from course_utils import loader
+from course_utils.answer_key.strip_answers import UNGRADED, is_answer, is_check, is_setup
 from course_utils.authoring.notebooks import read_notebook
 from course_utils.course import DAYS, EXERCISES, Day, day_numbered
 
@@ -32,18 +34,21 @@ WITHOUT_TORCH = {  # the exercises of each day whose statement and check need no
     5: ("cache_bytes", "longest_context", "decode_intensity", "counts_by_hand", "quantise", "tells_right"),
     6: ("by_hand_online", "online_softmax", "tells_right"),
     7: (
-        *("by_hand", "block_allocator", "paged_attention", "prefix_cache", "latencies", "chunks", "scheduler"),
-        *("accept", "how_many", "find_the_bug", "another_bug", "tells_right"),
+        *("by_hand", "block_allocator", "paged_attention", "batch_scheduler", "prefix_cache", "find_the_bug"),
+        *("latencies", "chunks", "scheduler", "by_hand_draft", "accept", "how_many", "another_bug", "tells_right"),
     ),
 }
 NEEDS_TORCH = (
     '<p class="course-needs-torch">This exercise needs PyTorch, which does not run on a web page. '
     "Do it in JupyterLab, which <code>make lab</code> opens.</p>"
 )
-TOTAL = """<p class="course-here course-total">Write your answers here. The course's own checks run in this browser,
-which also keeps what you write; nothing that you type leaves it. What needs PyTorch you do in JupyterLab:
-<a href="{up}start.html">get the course</a>. The page's Python holds the answers as well, so it is for your own study.
-</p>"""
+TOTAL = """<div class="course-here course-total"><p>Write your answers here, and press <b>Check</b>: nothing has to be
+installed. {some} The checks run in this browser, which also keeps what you write; nothing that you type leaves it. The
+answers can be found in the code of this page, so its points are for your own study.</p></div>"""
+SOME = """{here} of the {all} exercises can be done on this page. The others need PyTorch and are done in JupyterLab:
+<a href="{up}start.html">get the course</a>."""
+IMPORTS = "# Every answer on this page finds these."
+FOR_JUPYTERLAB = "*The cell below is for JupyterLab, where it runs with your function.*"
 PROGRESS = """<p>Answered on these pages, in this browser:</p>
 <ul class="course-progress">{days}</ul>"""
 
@@ -84,6 +89,7 @@ def answers_of(day: int, notebook: NotebookNode) -> Iterator[Answer]:
 def place_editors(day: int, notebook: NotebookNode, python: str) -> None:
     """Put an editor in place of each answer and its check; an exercise that needs PyTorch says so instead."""
     places = {answer.grade_id: answer for answer in answers_of(day, notebook)}
+    _word_for_a_page(notebook)
     cells = []
     for cell in notebook.cells:
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
@@ -94,6 +100,28 @@ def place_editors(day: int, notebook: NotebookNode, python: str) -> None:
         elif not (is_check(cell) and grade_id.removeprefix("check_") in places):
             cells.append(cell)
     notebook.cells = cells
+
+
+def _word_for_a_page(notebook: NotebookNode) -> None:
+    """Replace what is said of notebook cells by what holds on a page."""
+    for cell, following in zip(notebook.cells, [*notebook.cells[1:], None], strict=True):
+        if cell.cell_type == "markdown":
+            for change in loader.wording("shared")["exercises"]:
+                words = re.compile(r"\s+".join(map(re.escape, change["lesson"].split())))
+                cell.source = words.sub(lambda _, change=change: change["page"], cell.source)
+            is_tried = following is not None and UNGRADED in following.metadata.get("tags", [])
+            if is_tried and not is_setup(following) and not cell.source.startswith("#"):
+                cell.source = f"{FOR_JUPYTERLAB}\n\n{cell.source}"
+        elif "checks_for(" in cell.source:
+            is_there = re.compile(r"(import|from) (?!torch|course_utils)")
+            cell.source = "\n".join([IMPORTS, *filter(is_there.match, cell.source.splitlines())])
+
+
+def explain_page(day: int, notebook: NotebookNode, up: str) -> str:
+    """Return what an exercise page says below its heading: how it works, and how much of the day can be done there."""
+    here = len(list(answers_of(day, notebook)))
+    of_all = sum(map(is_answer, notebook.cells))
+    return TOTAL.format(some=SOME.format(here=here, all=of_all, up=up) if here < of_all else "")
 
 
 def data_scripts(root: Path) -> dict[str, str]:

@@ -17,12 +17,14 @@ from nbformat import NotebookNode
 from course_utils.answer_key.strip_answers import is_setup
 from course_utils.authoring.widget_states import States
 from course_utils.course import EXERCISES, LESSONS, ROOT, is_published
-from course_utils.site.exercise_pages import TOTAL, place_editors, show_progress
+from course_utils.site.exercise_pages import explain_page, place_editors, show_progress
 from course_utils.site.widgets import placed
 
 COURSE_MAP = f"{LESSONS}/course_map"
-_HERE = """<p class="course-here">On this page the widgets move and no cell runs. To run and change the cells,
-and to have your answers checked, <a href="{up}start.html">get the course</a>{rocket}.</p>"""
+_HERE = """<p class="course-here">On this page the widgets move and no cell runs. {checked}To run and change the cells,
+<a href="{up}start.html">get the course</a>{rocket}.</p>"""
+_CHECKED = """<a href="{up}{exercises}.html">The exercises of this day</a> are answered and checked on a page, with
+nothing to install, as far as they need no PyTorch. """
 _ROCKET = "; the rocket above opens this notebook on Binder or in Colab"
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|glossary:|page:|#)([^)\s#]+)(#[^)\s]*)?\)")
 _HERE_ON = re.compile(r"\]\(#[^)\s]+\)")
@@ -136,10 +138,13 @@ def notebook_page(
     if python and name == COURSE_MAP:
         show_progress(page.notebook, ROOT)
     if page.day:
-        here = _HERE.format(up=to_top(name), rocket=_ROCKET if is_published() else "")
+        up = to_top(name)
+        exercises = name.replace(LESSONS, EXERCISES, 1)
+        checked = _CHECKED.format(up=up, exercises=exercises) if python else ""
+        here = _HERE.format(up=up, rocket=_ROCKET if is_published() else "", checked=checked)
         if python and name.startswith(f"{EXERCISES}/"):
+            here = explain_page(page.day, page.notebook, to_top(name))
             place_editors(page.day, page.notebook, python)
-            here = TOTAL.format(up=to_top(name))
         page.notebook.cells.insert(1, nbformat.v4.new_markdown_cell(here))
     return page
 

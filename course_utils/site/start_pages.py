@@ -53,8 +53,15 @@ def filled(text: str, pages: Sequence[Page], python: str = "") -> str:
             return _days(pages)
         if match[1] == "clone":
             if not is_published():
-                return "Unpack the archive or clone the repository that you were given. In its folder,\n\n    make lab"
-            return f"    git clone {repository()}\n    cd {repository().rpartition('/')[2]}\n    make lab"
+                return (
+                    "This copy has no public address yet. Ask whoever gave you these pages for the course: an archive, "
+                    "which you unpack, or the address of a repository, which you clone. In its folder,\n\n    make lab"
+                )
+            return (
+                f"Without git, unpack the newest archive of [the releases]({repository()}/releases) and go to its "
+                "folder, in place of the first two lines.\n\n"
+                f"    git clone {repository()}\n    cd {repository().rpartition('/')[2]}\n    make lab"
+            )
         if match[1] == "cards":
             return flash_cards.cards_html(page.day for page in pages)
         if match[1] == "play":

@@ -130,6 +130,16 @@ def test_the_points_come_from_the_checks(texts):
     assert re.search(r"^7 points · difficulty", text, re.MULTILINE)
 
 
+def test_an_exercise_of_the_first_sitting_may_come_after_those_of_the_second(texts):
+    write_counts(texts)
+    text = (texts / "sources/exercises/day6_flash_attention.md").read_text(encoding="utf-8")
+    sentence = re.search(r"^Exercises 1 to [^.]*\.", text, re.MULTILINE)[0]
+    assert " ".join(sentence.split()) == (
+        "Exercises 1 to 6 and 11 belong to the first sitting, with about an hour of core work, and the others to the "
+        "second, with about an hour."
+    )
+
+
 def test_what_is_written_is_what_the_built_notebooks_hold():
     for day, known in zip(read_progress().days, DAYS, strict=True):
         if day.exercises:

@@ -204,11 +204,11 @@ def test_the_pages_of_a_build_ask_for_its_own_python(opened, pages):
 
 
 FAULTS = {
-    "a syntax error": ("def softmax_row(row):\n    return (row\n", "The cell is not valid Python", "at line 2"),
-    "a return outside": ("return 1\n", "The cell is not valid Python: 'return' outside function"),
+    "a syntax error": ("def softmax_row(row):\n    return (row\n", "This is not valid Python", "at line 2"),
+    "a return outside": ("return 1\n", "This is not valid Python: 'return' outside function"),
     "an exit": ("raise SystemExit\n", "SystemExit"),
     "an error in the cell": ("1 / 0\n", "ZeroDivisionError: division by zero, at line 1"),
-    "another name": ("def soft(row):\n    return row\n", "The cell does not define softmax_row."),
+    "another name": ("def soft(row):\n    return row\n", "Your code defines no softmax_row."),
     "PyTorch": (STUB.format("import torch\n    return torch.softmax(row)"), "PyTorch is not on this page"),
     "input": (STUB.format("return input()"), "input() does not work here"),
     "a newer NumPy": ("import numpy as np\n" + STUB.format("return np.matvec(row, row)"), "This page has NumPy 2.0.2"),
@@ -234,7 +234,7 @@ def test_a_loop_without_end_is_stopped_at_its_line_and_the_text_stays(opened):
     place = place_of(page)
     place.get_by_role("button", name="Check").click()
     place.get_by_role("button", name="Stop").click()
-    place.get_by_text("Stopped. Your text is as it was.").wait_for()
+    place.get_by_text("Stopped. Your code is unchanged.").wait_for()
     assert "total += 1" in place.locator(".cm-content").inner_text()
     assert "✓" in answer(page, RIGHT)
 
@@ -447,6 +447,92 @@ def test_where_storage_is_refused_a_later_answer_finds_an_earlier_one(opened):
     write(place_of(page), RIGHT)
     write(place_of(page, "scores"), "print(softmax_row([0.0, 0.0]))\n")
     assert "[0.5, 0.5]" in result_of(place_of(page, "scores"), "Run")
+
+
+KEYS = [  # what is typed, key by key; the editor indents a new line and closes brackets and quotes
+    'import math  # e^x / sum: 8 // 2, 7 % 2? "quotes", {braces} & ~a | b < c > @ \\\\ !',
+    "Enter",
+    "def softmax_row(row):",
+    *("Enter", "Backspace", "Tab"),
+    "'''One row / its sum.'''",
+    "Enter",
+    "exps = [math.exp(x - max(row)) for x in row]",
+    "Enter",
+    "return [e / sum(exps) for e in exps][0 // 1:] # or (e",
+    "NumpadDivide",
+    "s)",
+    *("ArrowLeft", "ArrowLeft"),
+    "'",
+    *("Delete", "Delete", "Delete", "Delete"),
+]
+TYPED = [
+    'import math  # e^x / sum: 8 // 2, 7 % 2? "quotes", {braces} & ~a | b < c > @ \\\\ !',
+    "def softmax_row(row):",
+    "    '''One row / its sum.'''",
+    "    exps = [math.exp(x - max(row)) for x in row]",
+]
+
+
+@pytest.mark.parametrize("name", ["index", DAY1])
+def test_every_character_of_an_answer_can_be_typed(opened, name):
+    """By the keyboard, since a page's shortcuts take keys, and no text that is inserted: "/" was lost to a search."""
+    page = opened(name)
+    place_of(page).locator(".course-code").click()
+    editor = place_of(page).locator(".cm-content")
+    editor.press("Control+a")
+    address = page.url
+    for keys in KEYS:
+        if keys[1:].isalpha() and keys[0].isupper():
+            page.keyboard.press(keys)
+        else:
+            page.keyboard.type(keys)
+    lines = editor.inner_text().splitlines()
+    assert lines[:4] == TYPED
+    assert lines[4].startswith("    return [e / sum(exps) for e in exps][0 // 1:] # or (e/")
+    assert page.url == address
+    assert "\u2713" in result_after(place_of(page), lambda: page.keyboard.press("Shift+Enter"))
+
+
+def test_no_page_takes_keys_for_itself(pages):
+    options = (pages[0] / "_static" / "documentation_options.js").read_text(encoding="utf-8")
+    assert "NAVIGATION_WITH_KEYS: false" in options and "ENABLE_SEARCH_SHORTCUTS: false" in options
+
+
+def test_a_pass_comes_back_with_its_text(opened):
+    page = opened(DAY1)
+    answer(page, RIGHT)
+    place = place_of(page)
+    place.locator(".cm-content").press("Control+End")
+    page.keyboard.type("# note")
+    assert points(place) == "0 of 2 points" and place.locator(".course-state").inner_text() == "not checked yet"
+    place.get_by_text("You have changed the text since this check.").wait_for()
+    for _ in "# note":
+        page.keyboard.press("Backspace")
+    assert points(place) == "\u2713 2 of 2 points" and place.locator(".course-state").inner_text() == ""
+    assert not place.locator(".course-outdated").is_visible()
+    page.keyboard.type("#")
+    page.reload()
+    place_of(page).locator(".course-code").click()
+    place_of(page).locator(".cm-content").press("Control+End")
+    page.keyboard.press("Backspace")
+    assert points(place_of(page)) == "\u2713 2 of 2 points"
+
+
+def test_stop_keeps_what_was_printed_and_another_exercise_says_why_it_stops_the_first(opened):
+    page = opened(DAY1)
+    place, other = place_of(page), place_of(page, "scores")
+    write(place, "print('hello')\nwhile True: pass\n")
+    for stop_it in (
+        lambda: place.get_by_role("button", name="Stop").click(),
+        lambda: other.get_by_role("button", name="Run").click(),
+    ):
+        place.get_by_role("button", name="Run").click()
+        page.wait_for_function("!document.querySelector('.course-loading:not([hidden])')")
+        page.wait_for_timeout(3000)
+        text = result_after(place, stop_it)
+        assert text.startswith("hello") and "Stopped" in text
+    assert "another exercise was started" in text
+    assert "printed nothing" in other.locator(".course-result").inner_text() or other.get_by_text("printed").wait_for()
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])

@@ -391,7 +391,7 @@ def test_an_argmax_that_was_not_unravelled_is_told_how():
     [
         ("split_heads", day4.split_into_a_list, "the function returned a list of 1: return one tensor alone."),
         ("split_heads", day4.split_that_doubles_x, "writes into its arguments"),
-        ("split_heads", day4.split_in_float32, "the result is torch.float32, but what it is made from"),
+        ("split_heads", day4.split_in_float32, "the result is torch.float32, but what it is made from is"),
         ("merge_heads", day4.merge_into_a_list, "the function returned a list of 1: return one tensor alone."),
         (
             "grouped_query",

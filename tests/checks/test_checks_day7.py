@@ -12,7 +12,15 @@ import pytest
 from variants import RIGHT, WRONG
 from variants import day7 as answers
 
-from course_utils.answers.day7.exercises import BY_HAND, BlockAllocator, Request, Scheduler, accepting, verifying
+from course_utils.answers.day7.exercises import (
+    BY_HAND,
+    BY_HAND_DRAFT,
+    BlockAllocator,
+    Request,
+    Scheduler,
+    accepting,
+    verifying,
+)
 from course_utils.answers.day7.exercises import PrefixCache as Prefixes
 from course_utils.checks.judge.exercises import all_exercises
 from course_utils.checks.judge.judge import judge_of
@@ -21,7 +29,15 @@ from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_la
 from course_utils.checks.kernel.outcome import as_json, read_evidence
 from course_utils.checks.kernel.promises import ANY_ORDER, drawn_calls
 from course_utils.checks.kernel.result_numbers import BadResult
-from course_utils.days.day7.given.drawn_calls import ALLOCATOR, PREFIXES, SCHEDULER, admitted, place_of_a_token, planned
+from course_utils.days.day7.given.drawn_calls import (
+    ALLOCATOR,
+    BATCHES,
+    PREFIXES,
+    SCHEDULER,
+    admitted,
+    place_of_a_token,
+    planned,
+)
 from course_utils.days.day7.given.ladders import allocator_calls, prefix_calls, scheduler_calls
 
 MACHINES = [grade_id for grade_id, ladder in all_ladders(7).items() if ladder.machine]
@@ -228,6 +244,32 @@ def test_a_tree_may_keep_both_blocks_of_a_text_while_one_of_its_requests_runs():
 @pytest.mark.parametrize(
     ("setup", "script", "answers", "name"),
     [
+        ((2, 4, 2), ".", [{}], None),
+        ((2, 4, 2), "a=3+1 .", [None, {}], "who fits comes in"),
+        ((2, 4, 2), "a=3+1 .", [None, {"a": 2}], "a prompt is computed at once"),
+        ((2, 4, 2), "a=3+1 2.", [None, {"a": 3}, {"a": 1}], "who is finished is not planned"),
+        ((2, 4, 2), "a=3+2 2.", [None, {"a": 3}, {}], "who runs computes one token"),
+        ((2, 4, 2), "a=3+2 2.", [None, {"a": 3}, {"a": 2}], "who runs computes one token"),
+        ((1, 4, 2), "a=1+2 b=1+1 .", [None, None, {"a": 1, "b": 1}], "no more than there are slots"),
+        ((2, 2, 2), "a=3+1 b=1+1 .", [None, None, {"a": 3, "b": 1}], "no more blocks than there are"),
+        ((2, 9, 2), "a=3+1 b=1+1 .", [None, None, {"b": 1}], "first come, first served"),
+        ((3, 2, 2), "a=1+2 b=3+1 c=1+1 .", [None, None, None, {"a": 1, "c": 1}], "first come, first served"),
+        ((2, 4, 2), "a=3+1 .", [None, MemoryError], "what can be is done"),
+        ((2, 2, 1), "a=1+2 b=1+2 2.", [None, None, {"a": 1, "b": 1}, {"a": 1}], "no room is a MemoryError"),
+        ((2, 2, 1), "a=1+2 b=1+2 3.", [None, None, {"a": 1, "b": 1}, MemoryError, {}], None),
+        ((2, 2, 1), "a=2+2", [None], "who never fits is refused"),
+        ((2, 2, 1), "a=2+1", [ValueError], "who fits is taken"),
+        ((2, 3, 2), "a=3+2 b=2+1 c=1+1 2.", [None, None, None, {"b": 2, "a": 3}, {"a": 1, "c": 1}], None),
+    ],
+)
+def test_a_batch_is_held_to_each_promise(setup, script, answers, name):
+    found = broken_promise(BATCHES, Told(*answers), setup, scheduler_calls(script))
+    assert found is None if name is None else found and found[0] == name, found
+
+
+@pytest.mark.parametrize(
+    ("setup", "script", "answers", "name"),
+    [
         ((4, 2, 4), ".", [({}, [])], None),
         ((4, 2, 4), "a=3+1 .", [None, ({}, [])], "no starvation"),
         ((4, 2, 4), "a=3+1 .", [None, ({"a": 4}, [])], "no more than is left to compute"),
@@ -421,7 +463,7 @@ def test_the_numbers_by_pencil_are_those_of_what_runs():
     assert BY_HAND["continuous_ends"] == [ends[name] for name in "abc"]
     assert BY_HAND["static_steps"] == max(2, 6) + 3
     assert BY_HAND["place"] == [[7, 4, 2][5 // 4], 5 % 4]
-    np.testing.assert_allclose(BY_HAND["following"], following)
+    np.testing.assert_allclose(BY_HAND_DRAFT["following"], following)
 
 
 def test_what_is_drawn_after_accepting_is_distributed_as_p():

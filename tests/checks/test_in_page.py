@@ -94,8 +94,70 @@ def test_run_shows_what_a_cell_prints_and_the_value_of_its_last_line():
 
 @pytest.mark.parametrize("cell", ["sum([1, 2)", "return 1", "break", "await x", "def f():\n    nonlocal x"])
 def test_a_cell_that_is_not_python_is_said_to_be_none(cell):
-    assert "The cell is not valid Python: " in in_page.run(1, [], {}, cell)
+    assert "This is not valid Python: " in in_page.run(1, [], {}, cell)
 
 
 def test_a_cell_that_exits_is_reported():
     assert "SystemExit" in in_page.run(1, [], {}, "raise SystemExit")
+
+
+def checked(cell, day=1, grade_id="softmax_row"):
+    """The last record of a check."""
+    records = []
+    in_page.check(day, grade_id, cells_of(day)[0], {}, cell, records.append)
+    return records[-1]
+
+
+ROW = "import math\n\ndef softmax_row(row):\n    {}\n"
+SAID = {
+    "the stub's line is left": (
+        ROW.format('raise NotImplementedError("your code goes here")\n    return row'),
+        "The line that raises NotImplementedError is still in your answer, at line 4. Delete it.",
+    ),
+    "renamed": ("def softmax(row):\n    return row", "Your code defines no softmax_row. It defines softmax: has it"),
+    "a prompt": (">>> import math", "invalid syntax, at line 1. Remove the >>> and the ... that"),
+    "no def": ("\n\n    \nreturn 1", "'return' outside function, at line 4. A line that begins with def comes first"),
+    "no return": (ROW.format("x = row"), "the function returned None: is a return missing?"),
+    "prints": (ROW.format("print(row)"), "Your function prints its result. Return it:"),
+    "a generator": (ROW.format("return (x for x in row)"), "Return a list: square brackets in place of the round"),
+    "SciPy": (ROW.format("import scipy.elsewhere"), "SciPy is not on this page"),
+    "a power": (ROW.format("return [2.0 ^ x for x in row]"), "In Python a power is **."),
+    "an unknown name": (ROW.format("return [exp(x) for x in row]"), "name 'exp' is not defined, at line 4"),
+}
+
+
+@pytest.mark.parametrize(("cell", "said"), SAID.values(), ids=SAID)
+def test_what_everybody_does_first_is_answered_plainly(cell, said):
+    text = " ".join(checked(cell)["text"].split())
+    assert said in text
+    assert "e^x / e^x" not in text and "second mistake" not in text  # nothing was computed to which these would apply
+
+
+def test_the_stub_itself_is_not_written_yet():
+    assert "Not written yet." in checked(ROW.format('raise NotImplementedError("your code goes here")'))["text"]
+
+
+def test_the_smallest_input_shows_numbers_and_no_code_that_a_page_cannot_run():
+    text = checked(ROW.format("return [x / sum(row) for x in row]"))["text"]
+    assert "ZeroDivisionError" not in text and "it gives" in text
+    solution = cells_of(1)[2]["attention_lists"]
+    unscaled = solution.replace("scale_scores(scores(Q, K), len(K[0]))", "scores(Q, K)")
+    text = checked(unscaled, 1, "attention_lists")["text"]
+    assert "attention_lists(" in text and "AttentionStepper" not in text and "step by step" not in text
+
+
+def test_the_call_that_is_wrong_is_shown_as_it_was_made():
+    cell = "def kv_cache_bytes(n_layers, n_kv_heads, d_head, n_tokens, batch=1, bytes_per_value=2):\n    return {}\n"
+    wrong = cell.format("2 * n_layers * n_kv_heads * d_head * n_tokens * min(batch, 2) * bytes_per_value")
+    assert "batch=3" in checked(wrong, 5, "cache_bytes")["text"]
+
+
+def test_what_a_long_answer_prints_is_cut_with_a_mark():
+    text = checked(ROW.format("print('x' * 600)\n    return row"))["text"]
+    assert text.rstrip().endswith("x \u2026") and "x" * 501 not in text
+
+
+def test_what_a_cell_prints_is_told_before_it_ends():
+    told = []
+    assert in_page.run(1, [], {}, "print('first')\nprint('second')", told.append).split() == ["first", "second"]
+    assert told and told[0].startswith("first")

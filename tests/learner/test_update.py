@@ -352,7 +352,18 @@ GONE: dict[str, dict[int, set[str]]] = {
             "scores of one token repeated",
         },
         5: {"the most frugal model"},
-        6: {"loads of a key"},
+        6: {"loads of a key", "a larger block"},
+        7: {
+            "the knee",
+            "all of it cached",
+            "one system prompt",
+            "largest gap without a budget",
+            "the shortest p95 of the gap",
+            "drawing from p after a refusal",
+            "tokens of a round",
+            "acceptance of bigrams",
+            "bytes between machines",
+        },
     },
 }
 ASKED_ANEW = {"by_hand_three", "find_the_parcel"}  # exercises that have asked for something else since

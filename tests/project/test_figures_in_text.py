@@ -29,11 +29,6 @@ SOURCES = {  # what others measured or set, by day
         "100,000": "the base of RoPE in SmolLM2: rope_theta of its config.json",
     },
     7: {
-        "89.9": "per cent: pull request 1888 of iterate, July 2026",
-        "157": "tokens per second: tiny-llm, week 3, day 2, August 2026",
-        "8,192": "vLLM's and SGLang's defaults: [c] and [d] below the table",
-        "35": "GiB: SGLang's defaults, [d] below the table",
-        "16,384": "SGLang's defaults, [d] below the table",
         "4096": "tokens: issue 16270 of vllm-ascend, 2026",
     },
 }

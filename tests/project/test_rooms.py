@@ -36,7 +36,7 @@ ROOMS = {
     "practice": set(),
     "guesses": set(),
     "cards": {"checks", "views"},
-    "parts": {"attention", "checks", "models"},
+    "parts": {"attention", "checks", "models", "serving"},
     "learner": {"answer_key", "authoring", "grading", "progress"},
     "doctor": {"models", "sandbox"},
     "site": {"answer_key", "authoring", "cards", "views"},

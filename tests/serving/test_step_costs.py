@@ -1,12 +1,25 @@
 """The cost of a step: fits that give back what they were made of, and a real GPU's numbers beside its data sheet."""
 
+import math
+
 import numpy as np
 import pytest
 
 from course_utils.costs.configurations import model
 from course_utils.costs.records import recorded
 from course_utils.costs.roofline import MACHINES, decode_step, least_seconds
-from course_utils.serving.costs import AT_BEST, PUBLISHED, RECORDED, StepCost, at_best, fit, of_the_course
+from course_utils.serving.costs import (
+    A100,
+    AT_BEST,
+    DECODES,
+    PUBLISHED,
+    RECORDED,
+    SlowerOfTwo,
+    StepCost,
+    at_best,
+    fit,
+    of_the_course,
+)
 
 
 def test_a_step_costs_its_base_its_tokens_and_what_it_reads():
@@ -87,6 +100,24 @@ def test_a_real_gpu_keeps_to_three_numbers():
     assert RECORDED.r_squared > 0.99
     assert RECORDED.largest_error < 0.24
     assert RECORDED.cost == pytest.approx((9.28e-3, 5.97e-5, 2.60e-7), rel=2e-3)
+
+
+def test_a_step_waits_for_the_slower_of_two():
+    cost = SlowerOfTwo(StepCost(8.0, 1.0, 0.5), 3.0)
+    assert cost(1) == 9 and cost(1, 4) == 11 and cost(5) == 15
+    assert cost.hidden() == 4 and cost(4) == 12 == cost.memory(4)
+    assert cost.hidden(2) == 8 and cost.hidden(4) == math.inf
+    with pytest.raises(ValueError, match="below 0"):
+        cost(-1)
+
+
+def test_decode_steps_of_the_gpu_wait_for_memory_and_its_longest_prompt_for_arithmetic():
+    decodes = [row for row in PUBLISHED if "decode" in row.what]
+    assert all(A100(row.tokens, row.context) == DECODES.cost(row.tokens, row.context) for row in decodes)
+    assert max(abs(A100(row.tokens, row.context) / row.seconds - 1) for row in decodes) == DECODES.largest_error < 0.08
+    assert A100(2048) == pytest.approx(0.139) and 180 < A100.hidden() < 190 and A100.hidden(500) == math.inf
+    # at the peak of its data sheet the card could not do the arithmetic of a token so fast
+    assert AT_BEST.per_token < A100.per_token and DECODES.cost.per_token < AT_BEST.per_token
 
 
 def test_the_course_s_decoder_keeps_to_three_numbers_too():

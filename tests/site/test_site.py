@@ -90,7 +90,7 @@ def test_no_page_tells_an_address_that_is_not_set(pages):
 
 def test_a_page_tells_how_to_clone_what_is_published_and_to_start_it_elsewhere(monkeypatch):
     text = (ROOT / "sources" / "site" / "start.md").read_text(encoding="utf-8")
-    for there, expected in ((True, f"git clone {repository()}\n"), (False, "that you were given. In its folder,\n")):
+    for there, expected in ((True, f"git clone {repository()}\n"), (False, "which you clone. In its folder,\n")):
         monkeypatch.setattr(start_pages, "is_published", lambda there=there: there)
         filled = start_pages.filled(text, [])
         assert expected in filled and ("The rocket" in filled) == there and "<!--" not in filled

@@ -438,6 +438,19 @@ def logsumexp_shifted_only_where_float64_needs_it(x, axis=-1):
         return np.squeeze(shift + np.log(np.exp(x - shift).sum(axis=axis, keepdims=True)), axis=axis)
 
 
+@wrong(2, "logsumexp")
+def logsumexp_with_a_peak_that_loses_all_axes_of_length_one(x, axis=-1):
+    x = np.asarray(x, dtype=np.float64)
+    m = x.max(axis=axis, keepdims=True)
+    return m.squeeze() + np.log(np.exp(x - m).sum(axis=axis))
+
+
+@wrong(2, "logsumexp")
+def logsumexp_with_a_sum_that_loses_all_axes_of_length_one(x, axis=-1):
+    m = x.max(axis=axis, keepdims=True)
+    return x.max(axis=axis) + np.log(np.exp(x - m).sum(axis=axis, keepdims=True)).squeeze()
+
+
 @right(2, "logsumexp")
 def logsumexp_with_the_axis_made_positive(x, axis=-1):
     axis %= x.ndim

@@ -1805,6 +1805,166 @@ class SchedulerThatPreemptsTheSmallest(SchedulerOfParts):
         return sorted(super().victims(), key=lambda job: -job.computed)
 
 
+# batch_scheduler ----------------------------------------------------------------------------------------------------
+
+
+@right(7, "batch_scheduler")
+class BatchOfLists:
+    def __init__(self, n_slots, n_blocks, block_size):
+        self.n_slots, self.n_blocks, self.size = n_slots, n_blocks, block_size
+        self.line, self.batch = [], []
+
+    def add(self, name, prompt, new):
+        if math.ceil((prompt + new - 1) / self.size) > self.n_blocks:
+            raise ValueError(name)
+        self.line.append([name, prompt, prompt + new - 1])
+
+    def step(self):
+        held = [math.ceil((tokens + 1) / self.size) for _, tokens, _ in self.batch]
+        if sum(held) > self.n_blocks:
+            raise MemoryError("no block is free")
+        plan = {}
+        for row in self.batch:
+            row[1] += 1
+            plan[row[0]] = 1
+        free = self.n_blocks - sum(held)
+        while self.line and len(self.batch) < self.n_slots and math.ceil(self.line[0][1] / self.size) <= free:
+            row = self.line.pop(0)
+            free -= math.ceil(row[1] / self.size)
+            plan[row[0]] = row[1]
+            self.batch.append(row)
+        self.batch = [row for row in self.batch if row[1] < row[2]]
+        return plan
+
+
+@right(7, "batch_scheduler")
+class BatchWithTables:
+    """Hands out blocks by number, as an engine does."""
+
+    def __init__(self, n_slots, n_blocks, block_size):
+        self.pool, self.n_blocks, self.block_size = list(range(n_blocks)), n_blocks, block_size
+        self.slots = [None] * n_slots
+        self.queue = deque()
+        self.table, self.length, self.left = {}, {}, {}
+
+    def add(self, name, prompt, new):
+        if prompt + new - 1 > self.n_blocks * self.block_size:
+            raise ValueError(f"{name} never fits")
+        self.queue.append((name, prompt, new))
+
+    def step(self):
+        here = [name for name in self.slots if name is not None]
+        full = [name for name in here if self.length[name] % self.block_size == 0]
+        if len(full) > len(self.pool):
+            raise MemoryError
+        plan = OrderedDict()
+        for name in here:
+            if name in full:
+                self.table[name].append(self.pool.pop())
+            self.length[name] += 1
+            plan[name] = 1
+        while self.queue and None in self.slots:
+            name, prompt, new = self.queue[0]
+            blocks = -(-prompt // self.block_size)
+            if blocks > len(self.pool):
+                break
+            self.queue.popleft()
+            self.slots[self.slots.index(None)] = name
+            self.table[name] = [self.pool.pop() for _ in range(blocks)]
+            self.length[name], self.left[name], plan[name] = prompt, new, prompt
+        for name in plan:
+            self.left[name] -= 1
+            if not self.left[name]:
+                self.slots[self.slots.index(name)] = None
+                self.pool += self.table.pop(name)
+        return plan
+
+
+@right(7, "batch_scheduler")
+class BatchInOneList:
+    """One list in order of arrival; who has computed something runs."""
+
+    def __init__(self, n_slots, n_blocks, block_size):
+        self.sizes = n_slots, n_blocks, block_size
+        self.jobs = []
+
+    def add(self, name, prompt, new):
+        if self.blocks(prompt + new - 1) > self.sizes[1]:
+            raise ValueError(name)
+        self.jobs.append({"name": name, "todo": prompt, "have": 0, "new": new})
+
+    def blocks(self, tokens):
+        return (tokens + self.sizes[2] - 1) // self.sizes[2]
+
+    def step(self):
+        n_slots, n_blocks, _ = self.sizes
+        going, used, joined = {}, 0, 0
+        for job in self.jobs:
+            used += self.blocks(job["have"] + 1) if job["have"] else 0
+            joined += job["have"] > 0
+        if used > n_blocks:
+            raise MemoryError
+        for job in self.jobs:
+            if not job["have"]:
+                used += self.blocks(job["todo"])
+                joined += 1
+                if joined > n_slots or used > n_blocks:
+                    break
+            going[job["name"]] = job["todo"]
+        for job in self.jobs:
+            if job["name"] in going:
+                job["have"] += job["todo"]
+                job["todo"] = 1
+                job["new"] -= 1
+        self.jobs = [job for job in self.jobs if job["new"]]
+        return going
+
+
+@right(7, "batch_scheduler")
+class BatchInAnotherOrder(BatchOfLists):
+    """Returns NumPy's whole numbers, and its requests from the last to the first."""
+
+    def step(self):
+        return {name: np.int64(count) for name, count in reversed(super().step().items())}
+
+
+@wrong(7, "batch_scheduler")
+class BatchThatSharesALine(BatchOfLists):
+    """All schedulers have one line."""
+
+    everybody: ClassVar[list] = []
+
+    def __init__(self, n_slots, n_blocks, block_size):
+        super().__init__(n_slots, n_blocks, block_size)
+        self.line = self.everybody
+
+
+@wrong(7, "batch_scheduler")
+class BatchThatReturnsAList(BatchOfLists):
+    def step(self):
+        return list(super().step().items())
+
+
+@wrong(7, "batch_scheduler")
+class BatchThatGrowsOneBlockEarly(BatchOfLists):
+    """Takes the next block when the last one gets full, a step too early."""
+
+    def step(self):
+        if sum((row[1] + 1) // self.size + 1 for row in self.batch) > self.n_blocks:
+            raise MemoryError
+        return super().step()
+
+
+@wrong(7, "batch_scheduler")
+class BatchThatEndsWhereNoBlockIsFree(BatchOfLists):
+    """Ends the request that came last, in place of a MemoryError."""
+
+    def step(self):
+        while sum(math.ceil((tokens + 1) / self.size) for _, tokens, _ in self.batch) > self.n_blocks:
+            self.batch.pop()
+        return super().step()
+
+
 # accept -------------------------------------------------------------------------------------------------------------
 
 

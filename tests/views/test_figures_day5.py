@@ -6,9 +6,7 @@ from drawn import is_whole
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from course_utils.costs.fragmentation import Request, serve
-from course_utils.costs.roofline import MACHINES, Machine, attainable
-from course_utils.costs.zoo import ZOO
+from course_utils.costs.roofline import Machine, attainable
 from course_utils.days.day5 import figures as figures
 from course_utils.views import palette
 from course_utils.views.picture import png
@@ -17,7 +15,6 @@ PREFIXES = [64, 128, 256]
 CURVES = {"here": (PREFIXES, [20, 40, 90], [5, 6, 7]), "recorded": ([64, 128], [10, 30], [5, 5])}
 MACHINE = Machine("a card", flops_per_second=1000e12, bytes_per_second=5e12)  # ridge point 200
 SERIES = {"decode": {"B = 1": 1.0, "B = 8": 5.2}, "shared heads": {"B = 1": 1.1}, "prefill": {"2048": 1900.0}}
-TRACE = serve([Request(2, 3), Request(3, 5), Request(4, 2)], 12, "exact")
 TABLES, LENGTHS = [[0, 3], [0, 1], [2]], [6, 7, 1]  # block 0 is shared
 ROWS = [
     {"kind": "MHA", "n_kv_heads": 6, "cache_bytes": 600e6, "weight_bytes": 40e6, "seconds": 0.044},
@@ -31,8 +28,6 @@ FIGURES = {
     "rises": lambda: figures.rises(RISES),
     "times": lambda: figures.token_times(CURVES),
     "roofline": lambda: figures.roofline(MACHINE, SERIES),
-    "occupancy": lambda: figures.occupancy({"exact": TRACE, "again": TRACE}),
-    "zoo": lambda: figures.zoo(ZOO.values(), [MACHINES["NVIDIA H100 SXM"], MACHINES["NVIDIA H200 SXM"]]),
     "pool": lambda: figures.block_pool(TABLES, LENGTHS, block_size=4, n_blocks=6),
 }
 
@@ -100,28 +95,6 @@ def test_the_roof_itself_bends_at_the_ridge_point():
     np.testing.assert_allclose(y, np.minimum(1000, 5 * np.asarray(x)))
 
 
-def test_what_holds_tokens_lies_under_what_is_reserved_and_empty():
-    filled, empty = FIGURES["occupancy"]().axes[0].collections
-    assert (filled.get_label(), empty.get_label()) == ("hold a token", "reserved, empty")
-    tops = {}
-    for name, area in (("filled", filled), ("empty", empty)):
-        heights = {}
-        for step, share in area.get_paths()[0].vertices:
-            heights.setdefault(int(step), set()).add(round(float(share), 9))
-        tops[name] = heights
-    for number, step in enumerate(TRACE.steps):
-        filled_share = round(step.filled / 12, 9)
-        reserved_share = round(step.reserved / 12, 9)
-        assert {0.0, filled_share} <= tops["filled"][number]
-        assert {filled_share, reserved_share} <= tops["empty"][number]
-
-
-def test_panels_share_the_length_of_the_longest_run():
-    short = serve([Request(2, 3)], 12, "exact")
-    first, second = figures.occupancy({"long": TRACE, "short": short}).axes
-    assert first.get_xlim() == second.get_xlim() == (0, len(TRACE.steps))
-
-
 def test_a_slot_has_the_colour_of_its_text_and_its_position_on_it():
     axes = FIGURES["pool"]().axes
     blue = [colour(axes[3].patches[slot]) for slot in range(4)]
@@ -161,7 +134,7 @@ def test_nothing_is_cut_off(name):
     assert is_whole(FIGURES[name]())
 
 
-@pytest.mark.parametrize("name", ["roofline", "occupancy", "pool", "second", "kinds", "rises"])
+@pytest.mark.parametrize("name", ["roofline", "pool", "second", "kinds", "rises"])
 def test_no_label_lies_on_another(name):
     fig = FIGURES[name]()
     fig.canvas.draw()
@@ -176,33 +149,12 @@ def test_a_figure_is_the_same_bytes_every_time(name):
     assert png(FIGURES[name]()) == png(FIGURES[name]())
 
 
-def test_models_stand_where_their_counts_say_and_each_is_named():
-    (ax,) = FIGURES["zoo"]().axes
-    expected = [(one.step(2**17).intensity, one.kept_bytes(2**17) / 2**17 / 1024) for one in ZOO.values()]
-    np.testing.assert_allclose(ax.collections[0].get_offsets(), expected)
-    texts = {text.get_text() for text in ax.texts}
-    assert {f"{one.name} ({one.year})" for one in ZOO.values()} | {one.kind for one in ZOO.values()} <= texts
-
-
-def test_no_model_is_named_over_another():
-    (ax,) = FIGURES["zoo"]().axes
-    ax.figure.canvas.draw()
-    boxes = {}
-    for text in ax.texts:
-        boxes.setdefault(text.xy, []).append(text.get_window_extent())
-    boxes = list(boxes.values())
-    for i, mine in enumerate(boxes):
-        assert not any(a.overlaps(b) for theirs in boxes[:i] for a in mine for b in theirs)
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_says_in_words_what_it_shows(name):
     message = FIGURES[name]().get_label()
     numbers = {
         "times": "90 ms at T = 256",
         "roofline": "ridge point at 200",
-        "occupancy": "2 panels",
-        "zoo": "10 models",
         "second": "4 everything again and 78 with a cache",
         "kinds": "MQA reads 100 MB of cache and 28 MB of weights in 22.0 ms",
         "rises": "4 bits 0.250 ± 0.030",
@@ -218,11 +170,9 @@ def test_a_figure_says_in_words_what_it_shows(name):
             "roofline",
             "3 of the 4 marks lie left of the ridge point, where memory sets the pace; the lowest reaches 0.5%",
         ),
-        ("occupancy", f"{len(TRACE.steps)} with exact and {len(TRACE.steps)} with again"),
         ("second", "Each later one takes as long again without a cache, and 10 ms with one."),
         ("kinds", "a step reads 5.0 times fewer bytes and is 2.0 times faster"),
         ("rises", "The most: 4 bits."),
-        ("zoo", "DeepSeek-V4 Flash keeps the least"),
         ("pool", "Of the 16 slots in blocks that a text holds 6 are empty, all in its last one; sharing saves 4 more."),
     ],
 )

@@ -1,62 +1,90 @@
 """Day 7's drawings of its first half: what they show is what they are given, and their alt texts say it."""
 
 import pytest
+from drawn import is_whole
 
-from course_utils.days.day7 import figures as day7
-from course_utils.serving.latency import Mean
+from course_utils.costs.fragmentation import Request, serve
+from course_utils.days.day7 import figures
+from course_utils.serving.simulate import simulate
+from course_utils.serving.traffic import THREE
 from course_utils.views.picture import picture
 
-
-def lines_of(ax):
-    return [[*line.get_ydata()] for line in ax.get_lines()]
-
-
-def test_a_step_and_a_rate_are_drawn_against_the_batch():
-    fig = day7.batches([1, 2, 8], [0.01, 0.0125, 0.02])
-    left, right = fig.axes
-    assert lines_of(left) == [[10, 12.5, 20]] and lines_of(right) == [[100, 160, 400]]
-    assert "from 10.0 to 20.0 ms" in picture(fig).alt and "from 100 to 400" in picture(fig).alt
-
-
-def test_the_knee_shows_waits_goodput_and_what_is_borne():
-    waits = [Mean(0.1, 0.01), Mean(2.0, 0.5)]
-    goods = [Mean(4.0, 0.1), Mean(3.0, 0.2)]
-    fig = day7.knee([4, 9], waits, goods, 8.5)
-    left, right = fig.axes
-    assert lines_of(left)[0] == [0.1, 2.0] and lines_of(right)[0] == [4.0, 3.0]
-    assert all([8.5, 8.5] in [list(line.get_xdata()) for line in ax.get_lines()] for ax in fig.axes)
-    assert "4: 0.10 s and 4.0, 9: 2.00 s and 3.0" in picture(fig).alt and "8.5" in picture(fig).alt
+TRACE = serve([Request(2, 3), Request(3, 5), Request(4, 2)], 12, "exact")
+LOGS = {
+    name: simulate(THREE, lambda tokens, context: 1.0, 2, static=name == "static", prefilled=True)
+    for name in ("static", "continuous")
+}
+RATES = {"chat": (0.683, 0.0), "unrelated": (0.0, 0.0)}
+FIGURES = {
+    "step": lambda: figures.shared_step([1, 64], [0.010, 0.014]),
+    "slots": lambda: figures.slots_in_use(LOGS),
+    "occupancy": lambda: figures.occupancy({"exact": TRACE, "again": TRACE}),
+    "hits": lambda: figures.hit_rates(RATES, ["as they are", "with the time"]),
+}
 
 
-def test_waste_is_drawn_for_each_size_and_for_the_reservation():
-    fig = day7.waste([1, 16], [0.0, 0.019], 0.872)
-    (ax,) = fig.axes
-    assert [round(bar.get_height(), 6) for bar in ax.patches] == [0, 1.9, 87.2]
-    assert "16: 1.9%" in picture(fig).alt and "87.2%" in picture(fig).alt
+@pytest.mark.parametrize("name", FIGURES)
+def test_nothing_is_cut_off(name):
+    assert is_whole(FIGURES[name]())
+
+
+@pytest.mark.parametrize(
+    ("name", "alt", "caption"),
+    [
+        ("step", "1: 10 ms and 100, 64: 14 ms and 4,571.", "64 texts together wait 1.4 times as long"),
+        ("slots", "static: 62% of the slots over 8 steps", "in 62% of the slots (static) and 100% of the slots (con"),
+        ("occupancy", "2 panels", f"{len(TRACE.steps)} with exact and {len(TRACE.steps)} with again"),
+        ("hits", "chat 68.3% and 0.0%", "“chat”: 68% (as they are) and 0% (with the time)"),
+    ],
+)
+def test_a_figure_says_in_words_what_it_shows(name, alt, caption):
+    fig = FIGURES[name]()
+    assert alt in picture(fig).alt and caption in fig.get_gid()
+
+
+def test_a_step_and_its_tokens_per_second_are_bars():
+    left, right = FIGURES["step"]().axes
+    assert [bar.get_height() for bar in left.patches] == pytest.approx([10, 14])
+    assert [bar.get_height() for bar in right.patches] == pytest.approx([100, 64 / 0.014])
+
+
+def test_slots_with_work_are_those_of_the_log():
+    for ax, log in zip(FIGURES["slots"]().axes, LOGS.values(), strict=True):
+        (every, used) = ax.collections
+        assert max(y for _, y in every.get_paths()[0].vertices) == 2
+        drawn = {round(float(y)) for _, y in used.get_paths()[0].vertices}
+        assert drawn - {0} == {len(step.parts) for step in log.steps}
+
+
+def test_what_holds_tokens_lies_under_what_is_reserved_and_empty():
+    filled, empty = figures.occupancy({"exact": TRACE, "again": TRACE}).axes[0].collections
+    assert (filled.get_label(), empty.get_label()) == ("hold a token", "reserved, empty")
+    tops = {}
+    for name, area in (("filled", filled), ("empty", empty)):
+        heights = {}
+        for step, share in area.get_paths()[0].vertices:
+            heights.setdefault(int(step), set()).add(round(float(share), 9))
+        tops[name] = heights
+    for number, step in enumerate(TRACE.steps):
+        filled_share = round(step.filled / 12, 9)
+        reserved_share = round(step.reserved / 12, 9)
+        assert {0.0, filled_share} <= tops["filled"][number]
+        assert {filled_share, reserved_share} <= tops["empty"][number]
+
+
+def test_panels_share_the_length_of_the_longest_run():
+    short = serve([Request(2, 3)], 12, "exact")
+    first, second = figures.occupancy({"long": TRACE, "short": short}).axes
+    assert first.get_xlim() == second.get_xlim() == (0, len(TRACE.steps))
 
 
 def test_hits_stand_side_by_side():
-    fig = day7.hit_rates({"chat": (0.683, 0.729), "unrelated": (0.0, 0.0)})
-    (ax,) = fig.axes
-    assert [round(bar.get_height(), 6) for bar in ax.patches] == [68.3, 0, 72.9, 0]
-    assert "chat 68.3% and 72.9%" in picture(fig).alt
+    (ax,) = FIGURES["hits"]().axes
+    assert [round(bar.get_height(), 6) for bar in ax.patches] == [68.3, 0, 0, 0]
 
 
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="2 places and 1 values"):
-        day7.batches([1, 2], [0.1])
-    with pytest.raises(ValueError, match="at least one"):
-        day7.waste([], [], 0.5)
+        figures.shared_step([1, 2], [0.1])
     with pytest.raises(ValueError, match="kinds is empty"):
-        day7.hit_rates({})
-
-
-def test_captions_say_the_numbers_that_are_drawn():
-    text = day7.batches([1, 2, 8], [0.01, 0.0125, 0.02]).get_gid()
-    assert text.startswith("8 times as many requests make a step only 2.0 times as long") and "4 times as many" in text
-    waits = [Mean(0.1, 0), Mean(0.5, 0), Mean(2.0, 0)]
-    goods = [Mean(4.0, 0), Mean(6.0, 0), Mean(3.0, 0)]
-    text = day7.knee([4, 7, 9], waits, goods, 8.5).get_gid()
-    assert "highest at 7 requests a second, where the p95 has grown from 0.10 to 0.50 s" in text
-    assert "to 2% at 16; a reservation leaves 87%" in day7.waste([1, 16], [0.0, 0.019], 0.872).get_gid()
-    assert "at most 4.6 points" in day7.hit_rates({"chat": (0.683, 0.729), "unrelated": (0.0, 0.0)}).get_gid()
+        figures.hit_rates({}, ["one", "two"])

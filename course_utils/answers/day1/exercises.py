@@ -31,6 +31,15 @@ def softmax_clipped(row):
     return softmax_shifted([min(max(x, -700.0), 700.0) for x in row], 0.0)
 
 
+def softmax_over(total):
+    """Exponentials over total(row, shift): those of the entries as they are, and those after a shift."""
+
+    def over(shift):
+        return lambda row: [math.exp(x - shift(row)) / total(row, shift(row)) for x in row]
+
+    return over(lambda row: 0.0), over(max)
+
+
 SOFTMAX_MISTAKES = (
     Mistake("softmax without max-shift", lambda row: softmax_shifted(row, 0.0),
         "The formula is right, but math.exp overflows above 709 and gives 0 below −745. Subtract max(row) from every "
@@ -58,6 +67,32 @@ SOFTMAX_MISTAKES = (
         "These are the exponentials before the division. Divide each one by their sum."),
     Mistake("no exponential", lambda row: [x / sum(row) for x in row],
         "These are the entries divided by their sum. The softmax divides exponentials: e^x over the sum of all e^x."),
+    *(
+        Mistake(f"{name}{after}", answer, message)
+        for name, total, message in (
+            ("divided by the number of entries", lambda row, shift: len(row),
+                "You divide by the number of entries. Divide by the sum of the exponentials."),
+            ("divided by the sum of the entries", lambda row, shift: sum(row),
+                "You divide by the sum of the entries. Divide by the sum of their exponentials."),
+            ("divided by the exponential of the sum", lambda row, shift: math.exp(sum(row) - shift),
+                "You divide by the exponential of the sum. Take the exponential of each entry first, and then the "
+                "sum of these."),
+            ("divided by the largest exponential", lambda row, shift: math.exp(max(row) - shift),
+                "You divide by the largest exponential. Divide by the sum of all of them."),
+        )
+        for after, answer in zip(("", ", after the shift"), softmax_over(total), strict=True)
+        if (name, after) != ("divided by the largest exponential", ", after the shift")  # nothing is divided then
+    ),
+    Mistake("exponential of the shifted sum", lambda row: [
+            math.exp(x - max(row)) / math.exp(sum(x - max(row) for x in row)) for x in row],
+        "You divide by the exponential of the sum. Take the exponential of each entry first, and then the sum of "
+        "these."),
+    Mistake("shift above the line only", lambda row: [
+            math.exp(x - max(row)) / sum(math.exp(y) for y in row) for x in row],
+        "You subtract the maximum above the line only. Use the same exponentials in the sum."),
+    Mistake("shift below the line only", lambda row: [
+            math.exp(x) / sum(math.exp(y - max(row)) for y in row) for x in row],
+        "You subtract the maximum below the line only. Use the same exponentials above it."),
     Mistake("powers of two", lambda row: [2.0 ** (x - max(row)) / sum(2.0 ** (y - max(row)) for y in row) for x in row],
         "This uses powers of 2. The softmax uses powers of e: math.exp."),
     Mistake("sign turned", lambda row: lists.softmax([-x for x in row]),
@@ -159,6 +194,12 @@ SCORES_MISTAKES = (
     Mistake("one row in every place", lambda Q, K: [dot_products(Q, K)[-1]] * len(Q),
         "Every row is that of the last query. [[0] * m] * n holds the same list n times, so whatever you write into "
         "one row appears in all of them. Make a new list for each row: [[0] * m for _ in Q]."),
+    Mistake("one row that all queries share", lambda Q, K: [np.sum(dot_products(Q, K), axis=0).tolist()] * len(Q),
+        "All rows are one and the same list: [[0] * m] * n holds it n times, so what you add to one row is added to "
+        "all. Make a new list for each row: [[0] * m for _ in Q]."),
+    Mistake("first dimension left out",
+        lambda Q, K: [[sum(q[i] * k[i] for i in range(1, len(q))) for k in K] for q in Q],
+        "The first of the d_k products is missing: indices begin at 0."),
     Mistake("one flat list", lambda Q, K: [s for row in dot_products(Q, K) for s in row],
         "The scores are in one flat list. Return a list of rows instead, one for each query."),
     Mistake("softmax already", lambda Q, K: lists.softmax(dot_products(Q, K)),

@@ -377,6 +377,11 @@ def logsumexp_without_keepdims(x, axis):
     return peak + np.log(np.exp(x - peak).sum(axis=axis))
 
 
+def peak_squeezed(x, axis):
+    peak = largest(x, axis)
+    return np.squeeze(peak) + np.log(np.exp(x - peak).sum(axis=axis))
+
+
 def joined_by(operation):
     """log-sum-exp with the logarithm and the largest entry joined by an operation other than the sum."""
 
@@ -418,6 +423,9 @@ LOGSUMEXP_MISTAKES = (
     Mistake("every axis of length one dropped", lambda x, axis=-1: np.squeeze(arrays.logsumexp(x, axis)),
         "np.squeeze without an axis drops every axis of length 1, also those of x. "
         "Name the one: np.squeeze(…, axis=axis)."),
+    Mistake("every axis of length one dropped from one part", quietly(peak_squeezed),
+        "squeeze() without an axis drops every axis of length 1 of the largest entries, or of the sum, so the two "
+        "no longer fit together. Name the axis: np.squeeze(…, axis=axis)."),
     Mistake("axis ignored", lambda x, axis=-1: arrays.logsumexp(x, -1),
         "The sum runs along the last axis, whatever axis says."),
     Mistake("always axis 0", lambda x, axis=-1: arrays.logsumexp(x, 0),

@@ -29,21 +29,26 @@ def slip(name, number, message):
 
 
 BY_HAND_MISTAKES = (
-    slip("tokens_through", 11, "tokens_through counts the last new token as well. Nobody reads what follows it."),
-    slip("tokens_through", 40, "tokens_through is that without a cache: 6, then 7 and so on. With one, each token goes "
-        "through once."),
+    slip("tokens_through", 11, "tokens_through counts the last new token too. It need not go through, because no token "
+        "is chosen after it."),
+    slip("tokens_through", 40, "tokens_through is the count without a cache: 6, then 7 and so on. With a cache, each "
+        "token goes through once."),
     slip("tokens_through", 5, "tokens_through leaves the prompt out. It goes through too, once."),
-    slip("bytes_of_a_token", 1536, "bytes_of_a_token counts all query heads. Only heads of keys and values are kept."),
-    slip("bytes_of_a_token", 192, "bytes_of_a_token is half: a key and a value, of numbers with 2 bytes each."),
-    slip("bytes_of_a_token", 128, "bytes_of_a_token is that of one layer."),
-    slip("with_keys_made", 2880, "with_keys_made counts the products that make keys and values. Scores and blend come "
-        "on top."),
-    slip("with_keys_made", 1680, "with_keys_made is half: keys and values are made, and there are scores and a blend."),
-    slip("with_keys_made", 1120, "with_keys_made is that of one head."),
+    slip("bytes_of_a_token", 1536, "bytes_of_a_token counts all query heads. Only the heads of keys and values leave "
+        "something in the cache."),
+    slip("bytes_of_a_token", 192, "bytes_of_a_token is half of what it should be. Count a key and a value, and 2 bytes "
+        "for each number."),
+    slip("bytes_of_a_token", 128, "bytes_of_a_token is the count for one layer."),
+    slip("with_keys_made", 2880, "with_keys_made counts the products that make keys and values. The scores and the "
+        "blend come on top."),
+    slip("with_keys_made", 1680, "with_keys_made is half of what it should be: count keys and values, and the scores "
+        "and the blend."),
+    slip("with_keys_made", 1120, "with_keys_made is the count for one head."),
     slip("with_both_absorbed", 720, "with_both_absorbed counts scores and blend. The products of the query and the "
         "blend with their matrices come on top, once per head each."),
-    slip("with_both_absorbed", 432, "with_both_absorbed is half: two matrices, and scores and a blend."),
-    slip("with_both_absorbed", 288, "with_both_absorbed is that of one head."),
+    slip("with_both_absorbed", 432, "with_both_absorbed is half of what it should be: count both matrices, and the "
+        "scores and the blend."),
+    slip("with_both_absorbed", 288, "with_both_absorbed is the count for one head."),
     slip("with_both_absorbed", 624, "with_both_absorbed meets the latents with vectors of 4 numbers. The query that "
         "meets them is as wide as a latent."),
 )  # fmt: skip
@@ -110,8 +115,8 @@ def joined(axis):
 
 
 OTHER_AXIS = (
-    "Tokens are the axis before the last, of (B, h, T, d). The new key goes behind the old ones "
-    "along that axis: torch.cat([…, …], dim=-2)."
+    "Tokens are the second-to-last axis of (B, h, T, d). The new key goes after the old ones along that axis: "
+    "torch.cat([…, …], dim=-2)."
 )
 OVER_KEYS = (
     "The softmax runs over the {}. The weights of a query add up to 1 over the keys: "
@@ -119,17 +124,17 @@ OVER_KEYS = (
 )
 STEP_MISTAKES = (
     Mistake("the cache not updated", stepped(keep=lambda k, v, old: old),
-        "The cache comes back without the new token, so later tokens do not see it. Return the keys "
-        "and values with the new ones behind them."),
+        "The cache comes back without the new token, so later tokens do not see it. Return the keys and values with "
+        "the new ones after them."),
     Mistake("only the new token kept", lambda q_t, k_t, v_t, cache: (stepped()(q_t, k_t, v_t, cache)[0], (k_t, v_t)),
-        "The cache that comes back holds only the newest key and value. All earlier ones must stay in it."),
+        "The returned cache holds only the newest key and value. All earlier ones must stay in it."),
     Mistake("the cache ignored", stepped(grow=lambda held, new: new),
-        "The query attends to its own key only, and the cache is lost. Put the "
-        "new key behind those of the cache first."),
+        "The query attends to its own key only, and the cache is lost. First put the new key after those in the "
+        "cache."),
     Mistake("the cache not attended to", stepped(see=lambda all_, new: new),
-        "The output is v_t: the query attends to its own key only. It should attend to all keys of the cache too."),
+        "The output is v_t: the query attends to its own key only. It should also attend to all keys in the cache."),
     Mistake("its own key left out", stepped(see=lambda all_, new: all_[..., :-1, :] if all_.shape[-2] > 1 else all_),
-        "The query attends to the keys of the cache, but not to its own. Append first, then attend."),
+        "The query attends to the keys in the cache, but not to its own. Append first, then attend."),
     Mistake("the first key only", stepped(see=lambda all_, new: all_[..., :1, :]),
         "The query attends to the first key only, as with a causal mask of one row that is aligned at the top left. "
         "The newest token may see all keys: no mask is needed."),
@@ -139,7 +144,7 @@ STEP_MISTAKES = (
     Mistake("k and v exchanged in the cache", stepped(keep=lambda k, v, old: (v, k)),
         "The cache comes back as (v, k). The keys come first."),
     Mistake("values as keys", lambda q_t, k_t, v_t, cache: stepped()(q_t, v_t, k_t, cache),
-        "Keys and values are exchanged: the query is compared with keys, and values are blended."),
+        "Keys and values are exchanged. Compare the query with the keys, and blend the values."),
     Mistake("joined along the heads", stepped(grow=joined(1)),
         "The new key was joined along the heads, axis 1. " + OTHER_AXIS),
     Mistake("joined along the batch", stepped(grow=joined(0)),
@@ -161,13 +166,13 @@ STEP_MISTAKES = (
     Mistake("multiplied by the scale", stepped(weigh=weighing(lambda k: 1 / math.sqrt(k.shape[-1]))),
         "The scores are multiplied by √d_k. Divide by it."),
     Mistake("no softmax", stepped(weigh=scores_of),
-        "The output blends the values by the scores. They become weights in a softmax first."),
+        "The output blends the values with the raw scores. Turn the scores into weights with a softmax first."),
     Mistake("one list for every continuation", in_place,
-        "Both continuations of one cache write into the same list, so each sees the other's tokens. Return a new "
-        "pair, and leave the one that was handed in as it was."),
+        "Both continuations of one cache write into the same list, so each sees the other's tokens. Return a new pair, "
+        "and leave the one that was passed in unchanged."),
     Mistake("remembered outside the cache", remembered(),
-        "What was seen before is kept outside the cache, so a second text gets the keys of the first. Use the "
-        "cache that is handed in and nothing else."),
+        "What was seen before is kept outside the cache, so a second text gets the keys of the first. Use the cache "
+        "that is passed in and nothing else."),
 )  # fmt: skip
 
 
@@ -286,18 +291,18 @@ def kept_with_the_model(model, prompt, steps):
 
 
 END_SIGN = (
-    "The text ends early, where token 0 is chosen, as if that were an end sign. It is a token like "
-    "any other here: return `steps` new ones."
+    "The text ends early, where token 0 is chosen, as if it marked the end. It is a token like any other here: return "
+    "`steps` new ones."
 )
 BEHIND_ITSELF = (
-    "All tokens so far go through at every step, behind a cache that holds them already. Only the newest token is new."
+    "All tokens so far go through at every step, although the cache already holds them. Only the newest token is new."
 )
-PLACE = "The first new token stands at position T, behind the prompt's 0 to T − 1, the next one at T + 1."
+PLACE = "The first new token is at position T, after the prompt's 0 to T − 1, and the next one at T + 1."
 FROM_0 = "Each new token goes in at position 0, because a call with one token counts from 0 again. " + PLACE
 AND_PLACE = "And a call with one token counts from 0 again: " + PLACE[0].lower() + PLACE[1:]
 NOT_HANDED_ON = (
-    "After the prompt each call begins with no cache, so a new token sees only itself. Give the call the "
-    "cache that came back from the one before."
+    "After the prompt each call begins with no cache, so a new token sees only itself. Pass each call the cache that "
+    "the previous call returned."
 )
 GENERATE_MISTAKES = (
     Mistake("recomputed at every step", recomputed,
@@ -315,10 +320,10 @@ GENERATE_MISTAKES = (
         "Every new token goes in one position too near: the first one shares its place with the prompt's last token. "
         + PLACE),
     Mistake("one position for all", decoded(lambda T, i: T),
-        "All new tokens go in at position T. Only the first one stands there."),
+        "All new tokens go in at position T. Only the first one belongs there."),
     Mistake("the cache not updated", decoded(held=lambda new, first: first),
         "Every step gets the cache of the prompt, so a new token sees the prompt and itself, but no other new token. "
-        "Keep the cache that each call gives back."),
+        "Keep the cache that each call returns."),
     Mistake("no cache after the prompt", decoded(given=lambda cache: None), NOT_HANDED_ON),
     Mistake("no cache after the prompt, positions from 0", decoded(lambda T, i: 0, given=lambda cache: None),
         f"{NOT_HANDED_ON} {AND_PLACE}"),
@@ -326,19 +331,19 @@ GENERATE_MISTAKES = (
         decoded(lambda T, i: 0, given=lambda cache: None, last=True),
         f"{NOT_HANDED_ON} {AND_PLACE}"),
     Mistake("the cache dropped", decoded(held=lambda new, first: None),
-        "The cache is not handed on. Without it a call knows nothing of what came before."),
+        "The cache is not passed on. Without it a call knows nothing of what came before."),
     Mistake("the last token alone", last_token_alone,
         "Only the last token goes through, without a cache: the model sees nothing of what came before it."),
     Mistake("the prompt's last token twice", decoded(prefill=last_one_twice),
         "The last token of the prompt goes through twice, so the cache holds it twice. The logits of the "
         "prompt's own call choose the first new token."),
     Mistake("the first token's logits", decoded(choose=lambda logits: logits[:, 0].argmax(dim=-1, keepdim=True)),
-        "The first row of logits chooses the token. That is what follows the first token of the "
-        "prompt. Take the last one: logits[:, -1]."),
+        "The first row of logits chooses the token. It says what follows the first token of the prompt. Take the last "
+        "row: logits[:, -1]."),
     Mistake("one row's choice for all", decoded(choose=lambda logits: likeliest(logits)[:1].expand(len(logits), 1)),
         "All rows get the token of the first one. Each row has logits of its own."),
     Mistake("the least likely token", decoded(choose=lambda logits: logits[:, -1].argmin(dim=-1, keepdim=True)),
-        "This is the least likely token at each step. Greedy takes the likeliest: argmax."),
+        "This chooses the least likely token at each step. Choose the likeliest: argmax."),
     Mistake("one token for all steps", never_extended,
         "The same logits choose every token. After each choice the new token has to go through the model."),
     Mistake("stops at token 0", stopping(kept=True), END_SIGN),
@@ -346,9 +351,9 @@ GENERATE_MISTAKES = (
     Mistake("a cache kept between calls", kept_with_the_model,
         "A new text begins with the cache of the one before, so its tokens see those of "
         "another text. Begin each call with no cache."),
-    Mistake("one token too many", one_more, "There is one new token too many: steps of them are asked for."),
+    Mistake("one token too many", one_more, "There is one new token too many: the number asked for is steps."),
     Mistake("the new tokens only", decoded(end=lambda tokens, T: tokens[:, T:]),
-        "Only the new tokens come back. Return the prompt with the new tokens behind it, (B, T + steps)."),
+        "Only the new tokens come back. Return the prompt with the new tokens after it, (B, T + steps)."),
 )  # fmt: skip
 
 
@@ -376,7 +381,7 @@ CACHE_BYTES_MISTAKES = (
     Mistake("bits", sized(lambda L, h, d, T, B, w: 16 * L * h * d * T * B * w),
         "This is 8 times too much: it counts bits."),
     Mistake("tokens squared", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * T * B * w),
-        "The number of tokens enters squared. That is the score matrix; the cache has one row a token."),
+        "The number of tokens enters squared. That is the size of the score matrix; the cache has one row per token."),
     Mistake("kibibytes", sized(lambda L, h, d, T, B, w: 2 * L * h * d * T * B * w / 1024),
         "This is in KiB. Return bytes."),
 )  # fmt: skip
@@ -396,19 +401,19 @@ LONGEST_MISTAKES = (
         "Right, but not for a huge budget. A float keeps about 16 digits; / makes one, and so does // with a float "
         "on either side, and int or floor comes too late. Divide whole numbers with //."),
     Mistake("at least one", longest(lambda b, n, B, w: max(1, b // (n * B * w))),
-        "Where not even one token fits the answer is 0."),
+        "If not even one token fits, the answer is 0."),
     Mistake("one token too few", longest(lambda b, n, B, w: max(0, (b - 1) // (n * B * w))),
-        "Where the budget is exactly full, the last token still fits."),
+        "If the budget is exactly full, the last token still fits."),
     Mistake("batch left out", longest(lambda b, n, B, w: b // (n * w)),
         "This is for one sequence. All sequences of the batch share the budget."),
     Mistake("tokens of the whole batch", longest(lambda b, n, B, w: b // (n * B * w) * B),
-        "These are the tokens of all sequences together. The context is that of one of them."),
+        "These are the tokens of all sequences together. Return the number for a single sequence."),
     Mistake("keys only", longest(lambda b, n, B, w: 2 * b // (n * B * w)),
         "This is twice too long: keys and values are both kept."),
     Mistake("2 bytes, whatever is given", longest(lambda b, n, B, w: b // (n * B * 2)),
-        "This counts 2 bytes a number, also where bytes_per_value says otherwise."),
+        "This counts 2 bytes per number, even where bytes_per_value says otherwise."),
     Mistake("numbers in place of bytes", longest(lambda b, n, B, w: b // (n * B)),
-        "This counts one byte a number. Each takes bytes_per_value."),
+        "This counts one byte per number. Each number takes bytes_per_value bytes."),
 )  # fmt: skip
 
 
@@ -432,15 +437,15 @@ def turned_over(n_heads, n_kv_heads, d_head, n_tokens, bytes_per_value=2):
 
 INTENSITY_MISTAKES = (
     Mistake("the same heads on both sides", intense(flops=lambda h, kv, d, T: 4 * kv * d * T),
-        "The heads cancel here, as if FLOPs and bytes went by the same number. Every query head computes, but a "
-        "group shares its keys and values, which are read once."),
+        "The heads cancel here, as if FLOPs and bytes counted the same heads. Every query head computes, but a group "
+        "shares its keys and values, which are read once."),
     Mistake("FLOPs per number", intense(width=lambda w: 1),
-        "This is FLOPs per number of the cache. Each number is bytes_per_value bytes."),
+        "This is FLOPs per number in the cache. Each number takes bytes_per_value bytes."),
     Mistake("rounded down", rounded_down,
-        "The quotient is rounded down. FLOPs per byte need not be a whole number: divide with /, not with //."),
+        "The ratio is rounded down. FLOPs per byte need not be a whole number: divide with /, not with //."),
     Mistake("bytes per FLOP", turned_over, "This is bytes per FLOP, upside down."),
     Mistake("the query read too", intense(values=lambda h, kv, d, T: 2 * kv * d * T + 2 * h * d),
-        "The query and the output are counted as well. Count the traffic of the cache only."),
+        "The query and the output are counted as well. Count only what is read from the cache."),
     Mistake("every token a query", intense(flops=lambda h, kv, d, T: 4 * h * d * T * T),
         "The FLOPs grow with the square of the tokens. In a decode step there is one query."),
 )  # fmt: skip
@@ -476,27 +481,28 @@ def read_as_transposed(q, W_UK):
 
 LATENT_MISTAKES = (
     Mistake("keys or values made", with_keys,
-        "The output is right, but keys or values of all heads are made, for every token. Turn the one query instead, "
-        "and map the one blend: the latents stay as they are."),
+        "The output is right, but keys or values of all heads are made, for every token. Multiply the one query and "
+        "the one blend by the matrices instead: the latents stay as they are."),
     Mistake("scaled by the latent", over_latents(scale=lambda q, c: math.sqrt(c.shape[-1])),
         "The scores are divided by √d_latent. They are the same numbers as with keys, so divide by √d_head."),
     Mistake("no scaling", over_latents(scale=lambda q, c: 1.0), "The scores are not scaled. Divide by √d_head."),
     Mistake("scaled by d_head", over_latents(scale=lambda q, c: q.shape[-1]),
         "The scores are divided by d_head. Divide by √d_head."),
     Mistake("reshaped, not transposed", over_latents(turn=read_as_transposed),
-        "W_UK is reshaped to (h, d_head, d_latent), which puts its numbers into other places. Transpose it: W_UK.mT."),
+        "W_UK is reshaped to (h, d_head, d_latent), which puts its numbers in the wrong places. Transpose it: "
+        "W_UK.mT."),
     Mistake("one head's W_UK for all", over_latents(turn=lambda q, W_UK: q @ W_UK[0].T),
-        "All heads turn their query with the matrix of the first one. Each head has its own W_UK."),
+        "All heads multiply their query by the first head's matrix. Each head has its own W_UK."),
     Mistake("one head's W_UV for all", over_latents(end=lambda blended, W_UV: blended @ W_UV[0]),
-        "All heads map their blend with the matrix of the first one. Each head has its own W_UV."),
+        "All heads multiply their blend by the first head's matrix. Each head has its own W_UV."),
     Mistake("softmax over heads", over_latents(weigh=lambda scores: torch.softmax(scores, dim=0)),
         "The softmax runs over the heads. The weights of each head add up to 1 over the tokens."),
     Mistake("no softmax", over_latents(weigh=lambda scores: scores),
-        "The latents are blended by the scores. They become weights in a softmax first."),
+        "The latents are blended with the raw scores. Turn the scores into weights with a softmax first."),
     Mistake("the blend returned", over_latents(end=lambda blended, W_UV: blended),
-        "What comes back is the blend of latents, (h, d_latent). It still has to go through W_UV."),
+        "What you return is the blend of latents, (h, d_latent). It still has to go through W_UV."),
     Mistake("heads added up", over_latents(end=lambda blended, W_UV: (blended[:, None] @ W_UV).sum(dim=0)),
-        "The outputs of the heads are added up. Each head has a row of its own: (h, d_v)."),
+        "The outputs of the heads are added up. Each head has its own row: (h, d_v)."),
 )  # fmt: skip
 
 
@@ -563,24 +569,25 @@ QUANTISE_MISTAKES = (
         "axis.", quantised(along(lambda x: tuple(range(x.ndim))))),
     eight_bits("one scale per head",
         "There is one scale for all tokens of a head. Each token has its own: take the maximum along the last axis "
-        "alone.", quantised(along(lambda x: (-2, -1) if x.ndim > 1 else -1))),
+        "only.", quantised(along(lambda x: (-2, -1) if x.ndim > 1 else -1))),
     eight_bits("maximum over the tokens",
-        "The maximum runs over the tokens, the last axis but one. It runs over the numbers of a vector: axis=-1.",
+        "The maximum runs over the tokens, the second-to-last axis. It should run over the numbers of a vector: "
+        "axis=-1.",
         quantised(over_tokens)),
     eight_bits("the largest number, with its sign",
-        "The scale is made of the largest number, and not of the largest |x|. A number far below 0 then lies beyond "
-        "127: take np.abs(x) first.", quantised(lambda x: np.abs(x.max(axis=-1)))),
+        "The scale comes from the largest number, not from the largest |x|. A number far below 0 then ends up beyond "
+        "−127: take np.abs(x) first.", quantised(lambda x: np.abs(x.max(axis=-1)))),
     eight_bits("half the range",
-        "The scale is made of the distance from the smallest to the largest number. Here 0 stays 0, so the scale is "
-        "the largest |x| over 127.", quantised(half_the_range)),
+        "The scale comes from the distance between the smallest and the largest number. Here 0 stays 0, so the scale "
+        "is the largest |x| over 127.", quantised(half_the_range)),
     eight_bits("divided by 128",
-        "The scale is the largest |x| over 128, so the largest number becomes 128, and an int8 ends at 127. Divide by "
+        "The scale is the largest |x| over 128, so the largest number becomes 128, but an int8 ends at 127. Divide by "
         "127.", quantised(most=128)),
     eight_bits("divided by 255",
         "The scale is the largest |x| over 255. An int8 has a sign, and goes from −127 to 127: divide by 127.",
         quantised(most=255)),
     eight_bits("cut off",
-        "What comes after the decimal point is cut off: astype does not round. Round first, np.round(…).",
+        "Everything after the decimal point is cut off: astype does not round. Round first, np.round(…).",
         quantised(to_whole=np.trunc)),
     eight_bits("rounded down",
         "Numbers are rounded down. Round to the nearest whole number, np.round(…).", quantised(to_whole=np.floor)),
@@ -594,7 +601,7 @@ QUANTISE_MISTAKES = (
         "The scales are 127 over the largest |x|, upside down. A scale is the number by which a whole number is "
         "multiplied.", quantised(told=lambda scales: 1 / np.where(scales == 0, np.float32(1), scales))),
     eight_bits("scales with an axis too many",
-        "The scales still have an axis of length 1 at the end. Return (…): no keepdims, or [..., 0] at the end.",
+        "The scales still have an axis of length 1 at the end. Return (…): leave out keepdims, or take [..., 0].",
         quantised(told=in_vectors)),
     eight_bits("zeros divided by zero",
         "A vector of zeros is divided by its scale, 0. Divide by 1 there, for instance with np.where(scales == 0, 1, "
@@ -603,13 +610,13 @@ QUANTISE_MISTAKES = (
         "dequantise returns the whole numbers as they are. Multiply them by their scales.",
         dequantise=lambda integers, scales: integers.astype(np.float32)),
     eight_bits("divided by the scales",
-        "dequantise divides by the scales. A whole number times its scale is the number.",
+        "dequantise divides by the scales. Multiply each whole number by its scale.",
         dequantise=lambda integers, scales: integers / in_vectors(scales)),
     eight_bits("scales along the numbers",
         "dequantise lays the scales along the last axis, which belongs to the numbers of a vector. scales[..., None] "
         "gives each vector its own.", dequantise=scales_along_numbers),
     eight_bits("back in float64",
-        "dequantise is right, but gives float64. Keep float32: int8 times float32 stays in it.",
+        "dequantise is right, but gives float64. Keep float32: int8 times float32 gives float32.",
         dequantise=lambda integers, scales: integers.astype(np.float64) * in_vectors(scales)),
 )  # fmt: skip
 
@@ -766,8 +773,8 @@ RING_MISTAKES = (
         "The view begins one token too late, with the second oldest, and ends with the oldest. The oldest is in "
         "the slot that the next token will take."),
     Mistake("turned one slot too little", RolledTooLittle,
-        "The view begins with the newest token. The oldest is in the slot that the next "
-        "token will take, one behind the newest."),
+        "The view begins with the newest token. The oldest is in the slot that the next token will take, one after the "
+        "newest."),
     Mistake("empty slots in front", RolledTooEarly,
         "Before the window is full the view holds slots that nothing was written to. Show "
         "only as many rows as there are tokens."),

@@ -52,8 +52,8 @@ def unshrunk(old, new):
 
 HAND_MISTAKES = (
     Mistake("nothing is rescaled", worked(l_factor=unshrunk, o_factor=unshrunk),
-        "Nothing shrinks when the maximum grows. From 1 to 3 what was summed so far is worth e^(1 − 3) of what it was, "
-        "and that holds for the values too."),
+        "Nothing shrinks when the maximum grows. When it goes from 1 to 3, the sum so far shrinks to e^(1 − 3) of what "
+        "it was, and so does the blend of the values."),
     Mistake("l is not rescaled", worked(l_factor=unshrunk),
         "l does not shrink when the maximum grows from 1 to 3: multiply it by e^(1 − 3) before the new term is added."),
     Mistake("the blend is not rescaled", worked(o_factor=unshrunk),
@@ -65,7 +65,7 @@ HAND_MISTAKES = (
         "m follows the newest score. It is the largest so far, so it stays at 3 when 2 comes."),
     Mistake("the new term shrinks too",
         worked(l_factor=unshrunk, o_factor=unshrunk, after=lambda x, old, new: x * math.exp(old - new)),
-        "What the new key adds is relative to the new maximum already. Only what was there before shrinks."),
+        "What the new key adds is already relative to the new maximum. Only what was there before shrinks."),
     Mistake("every key counts 1", worked(term=lambda s, new: 1.0),
         "Each key adds e^(s − m) to l, which is 1 only where it is the largest."),
     Mistake("no maximum subtracted in l", worked() | {"l_after": np.exp(HAND_SCORES).cumsum().tolist()},
@@ -77,12 +77,12 @@ HAND_MISTAKES = (
             o_factor=lambda old, new: round(math.exp(old - new), 2),
             term=lambda s, new: round(math.exp(s - new), 2),
         ),
-        "Nearly right, as when e^−1 and e^−2 are rounded to 2 decimals on the way. Keep 4 of each, and round at the "
-        "end."),
+        "Nearly right. It looks as if e^−1 and e^−2 were rounded to 2 decimals on the way. Keep 4 decimals, and round "
+        "at the end."),
     Mistake("the plain mean", worked(end=lambda l, o: sum(HAND_VALUES) / 3),
         "The output is the plain mean of the values. Each should count by its e^(s − m)."),
     Mistake("the value of the largest score", worked(end=lambda l, o: 0.0),
-        "The output is the value of the largest score alone. The others count too, if less."),
+        "The output is the value of the largest score alone. The others count too, though less."),
 )  # fmt: skip
 
 
@@ -145,24 +145,24 @@ TWICE = (
 )
 ONLINE_MISTAKES = (
     Mistake("l is not rescaled", running(rescale=lambda l, old, new: l),
-        "When the maximum grows l stays as it was, though it was summed relative to the old maximum. "
-        "Multiply it by e^(m_old − m_new) first."),
+        "When the maximum grows, l stays as it was, although it was summed relative to the old maximum. Multiply it by "
+        "e^(m_old − m_new) first."),
     Mistake("the factor upside down",
         running(rescale=lambda l, old, new: 0.0 if old == -INFINITY else l * naive(new, old)),
         "The factor is upside down: with a larger maximum l shrinks, so it is e^(m_old − m_new), never above 1."),
     Mistake("relative to the old maximum",
         running(term=lambda x, old, new: 1.0 if old == -INFINITY < x else below(x, old)),
-        "A number is added relative to the maximum before it. First update m, then add e^(x − m) with the new one."),
+        "A number is added relative to the previous maximum. First update m, then add e^(x − m) with the new m."),
     Mistake("l begins anew at each maximum", running(rescale=lambda l, old, new: l if new == old else 0.0),
-        "At a new maximum l begins anew, and what was summed before is lost. It "
-        "counts e^(m_old − m_new) times as much."),
+        "At a new maximum l starts again, and the sum so far is lost. Multiply it by e^(m_old − m_new) instead."),
     Mistake("a new maximum is not added", running(term=lambda x, old, new: below(x, new) if x <= old else 0.0),
         "A number that is a new maximum is not added. Rescale l first, then add it: e^0 = 1."),
     Mistake("the two factors added",
         running(rescale=lambda l, old, new: l + below(old, new) - 1 if old != -INFINITY else l),
-        "l is changed by adding. What was summed is relative to the old maximum: multiply it by e^(m_old − m_new)."),
+        "A term is added to l for the change. The sum so far is relative to the old maximum: multiply it by e^(m_old − "
+        "m_new)."),
     Mistake("m begins at 0", running(start=0.0),
-        "m begins at 0, so it never goes below. Before the first number the maximum is −∞."),
+        "m begins at 0, so it never goes below 0. Before the first number the maximum is −∞."),
     Mistake("m begins at −1e9", running(start=-1e9),
         "m begins at a large negative number, which is a number like any other: "
         "here all others are below it. Begin at −∞."),
@@ -171,7 +171,7 @@ ONLINE_MISTAKES = (
         "−∞ − (−∞) is NaN, and a NaN in l stays. While the maximum is still −∞ nothing has been summed: let l be 0."),
     Mistake("−∞ counts 1",
         running(rescale=lambda l, old, new: l * one_if_equal(old, new), term=lambda x, old, new: one_if_equal(x, new)),
-        "Each −∞ counts e^0 = 1 as long as no number came. It has no weight: l stays 0."),
+        "Each −∞ counts as e^0 = 1 until the first number arrives. It has no weight: l stays 0."),
     Mistake("plain exponentials",
         running(rescale=lambda l, old, new: l, term=lambda x, old, new: float(np.exp(np.float64(x)))),
         "l is the sum of e^x. It should be the sum of e^(x − m), which cannot overflow."),
@@ -179,7 +179,7 @@ ONLINE_MISTAKES = (
         "The second number is m + log l, the log-sum-exp. Return l itself."),
     Mistake("(l, m)", running(result=lambda m, l: (l, m)), "The pair is the wrong way round: (m, l)."),
     Mistake("the numbers counted", running(rescale=lambda l, old, new: l, term=lambda x, old, new: 1.0),
-        "l counts the numbers. Each counts e^(x − m), which is 1 only for the maximum."),
+        "l counts the numbers. Each should count as e^(x − m), which is 1 only for the maximum."),
     Mistake("two passes", in_two_passes, TWICE),
     Mistake("two passes, in loops", in_two_loops, TWICE),
     Mistake("the numbers are kept", kept_in_a_list,
@@ -277,33 +277,33 @@ MERGE_MISTAKES = (
         "The factor is e^m_part over e^m, and of large maxima both overflow. "
         "Subtract first: e^(m_part − m) is at most 1."),
     Mistake("o is not rescaled", joined(of_o=ones),
-        "l is right, but the two o are added as they are. They shrink by the same factor as l."),
+        "l is right, but the two o are added as they are. Each shrinks by the same factor as its l."),
     Mistake("l is not rescaled", joined(of_l=ones),
-        "o is right, but the two l are added as they are. They shrink by the same factor as o."),
+        "o is right, but the two l are added as they are. Each shrinks by the same factor as its o."),
     Mistake("of o only that of a is rescaled", one_sided("a", l_too=False),
-        "l is right. Of o only that of a is rescaled, and that of b is added as it is. Either may have the "
-        "smaller maximum, so each gets its own factor."),
+        "l is right. Only a's o is rescaled, and b's is added as it is. Either may have the smaller maximum, so each "
+        "gets its own factor."),
     Mistake("of o only that of b is rescaled", one_sided("b", l_too=False),
-        "l is right. Of o only that of b is rescaled, and that of a is added as it is. Either may have the "
-        "smaller maximum, so each gets its own factor."),
+        "l is right. Only b's o is rescaled, and a's is added as it is. Either may have the smaller maximum, so each "
+        "gets its own factor."),
     Mistake("o times l", times_l,
-        "o is multiplied by l. It is a sum already, Σ e^(score − m) · value: it needs the "
-        "factor e^(m_part − m) and nothing else."),
+        "o is multiplied by l. It is already a sum, Σ e^(score − m) · value: it needs the factor e^(m_part − m) and "
+        "nothing else."),
     Mistake("(l, m, o)", joined(end=lambda m, l, o: (l, m, o)), "m and l have changed places: return (m, l, o)."),
     Mistake("the differences, not their exponentials",
         joined(factor=lambda own, other, m: own - m.masked_fill(m == -INFINITY, 0.0)),
-        "l and o are multiplied by m_part − m itself. The factor is e to the power of it."),
+        "l and o are multiplied by m_part − m itself. The factor is e to that power."),
     Mistake("the factors are exchanged", joined(factor=lambda own, other, m: shrink(other, m)),
-        "The factors are exchanged: each part is multiplied by that of the other. The part "
-        "whose maximum is the smaller one shrinks."),
+        "The factors are exchanged: each part is multiplied by the other's factor. The part with the smaller maximum "
+        "shrinks."),
     Mistake("the factor upside down", joined(factor=lambda own, other, m: torch.exp(m - own)),
         "The factors are upside down. No part grows: the factor is e^(m_part − m), at most 1."),
     Mistake("factors from both maxima", joined(factor=lambda own, other, m: torch.exp(own - other)),
-        "The factors compare the two maxima with each other. Each part is compared "
-        "with the maximum of both: e^(m_part − m)."),
+        "The factors compare the two maxima with each other. Compare each part with the common maximum: e^(m_part − "
+        "m)."),
     Mistake("NaN from −∞ − (−∞)", joined(factor=lambda own, other, m: torch.exp(own - m)),
-        "Where both maxima are −∞, −∞ − (−∞) is NaN, and 0 times NaN is NaN. Nothing was summed "
-        "there: give such a part any finite factor."),
+        "Where both maxima are −∞, −∞ − (−∞) is NaN, and 0 times NaN is NaN. Nothing has been summed there: give such "
+        "a part any finite factor."),
     Mistake("o is divided by l", joined(end=lambda m, l, o: (m, l, o / l[..., None])),
         "o is divided by l here. A part keeps o as a sum, so that it can be merged again: "
         "l is divided out once, at the very end."),
@@ -314,12 +314,12 @@ MERGE_MISTAKES = (
         "o is weighted with l and divided by it, as if it were an average. It is a sum, Σ "
         "e^(score − m) · value: multiply it by the same factor as l."),
     Mistake("the smaller maximum", joined(maximum=torch.minimum),
-        "m is the smaller of the two maxima. Then the factors are above 1, and overflow."),
+        "m is the smaller of the two maxima. Then factors are above 1, and can overflow."),
     Mistake("the maximum of a", joined(maximum=lambda m_a, m_b: m_a),
-        "m stays that of a, also where b has the larger one."),
+        "m is always a's maximum, even where b has the larger one."),
     Mistake("one maximum for all queries",
         joined(maximum=lambda m_a, m_b: torch.maximum(m_a, m_b).max().expand(m_a.shape)),
-        "One maximum stands for all queries. Each query has its own: torch.maximum(m_a, m_b), entry by entry."),
+        "There is one maximum for all queries. Each query has its own: torch.maximum(m_a, m_b), entry by entry."),
     Mistake("log-sum-exp in place of m", joined(end=lambda m, l, o: (m + torch.log(l), l, o)),
         "The first entry is the log-sum-exp, m + log l. It should be m, the largest score."),
     Mistake("the factor on the wrong axis", with_the_factor_on_the_wrong_axis,
@@ -433,14 +433,13 @@ def begun_at(name, start):
     return Mistake(
         f"m begins at {name}",
         in_tiles(start=start),
-        f"m begins at a number such as {name}, and where all scores lie below that every weight becomes 0. "
-        "Begin at −∞.",
+        f"m begins at a number such as {name}, and where all scores are below it, every weight becomes 0. Begin at −∞.",
     )
 
 
 RAGGED = (
-    "Keys past the last whole block are left out. range(0, m, block_k) begins a "
-    "block there, and slices end by themselves."
+    "Keys past the last whole block are left out. range(0, m, block_k) begins a block there, and slices stop by "
+    "themselves."
 )
 TILED_MISTAKES = (
     Mistake("untiled", untiled,
@@ -450,8 +449,8 @@ TILED_MISTAKES = (
         "The numbers are right, but a block of queries meets all its keys at once. Loop over blocks of "
         "keys too, with m, l and acc carried along."),
     Mistake("masked, not skipped", in_tiles(visible=everything),
-        "The numbers are right, but tiles above the diagonal are made and then masked. No query of the block "
-        "sees their keys: end the loop before them."),
+        "The numbers are right, but tiles above the diagonal are made and then masked. No query in the block sees "
+        "their keys: end the loop before them."),
     Mistake("acc is not rescaled", in_tiles(acc_factor=none_of_it),
         "lse is right and o is not: acc is not rescaled when the maximum grows. It "
         "shrinks by e^(m_old − m_new), as l does."),
@@ -464,8 +463,8 @@ TILED_MISTAKES = (
         "The factor is upside down: it is e^(m_old − m_new), at most 1, and 0 for the first block."),
     Mistake("each block alone",
         in_tiles(l_factor=torch.zeros_like, acc_factor=torch.zeros_like, running=lambda m, new: new),
-        "Only the last block of keys counts: m, l and acc begin anew in each. They begin anew with each block "
-        "of queries, outside the loop over keys."),
+        "Only the last block of keys counts: m, l and acc start again in each. Start them once for each block of "
+        "queries, outside the loop over keys."),
     Mistake("no scale", in_tiles(scale=lambda d: 1.0), "The scores are not scaled. Divide them by √d_k."),
     Mistake("the scale twice", in_tiles(scale=lambda d: 1 / d),
         "The scores are divided by d_k: the scale 1/√d_k came in twice, or without its root."),
@@ -494,25 +493,25 @@ TILED_MISTAKES = (
         "The causal mask compares places within the tile. Compare the numbers of query and key in the whole "
         "sequence: the block's first one plus the place."),
     Mistake("diagonal excluded", in_tiles(allowed=lambda i, j, n, m: j < i + m - n),
-        "A query does not see its own token. It may: j ≤ i + m − n."),
+        "A query does not see its own token, but it should: j ≤ i + m − n."),
     Mistake("one key too many",
         in_tiles(allowed=lambda i, j, n, m: j <= i + m - n + 1, visible=lambda queries, n, m: queries[-1] + m - n + 1),
         "Each query sees one key too many."),
     Mistake("masked with 0", in_tiles(mask=lambda s, keep: s * keep),
-        "Masked scores are 0, which counts e^0 = 1 before the maximum is "
-        "subtracted. A score that counts nothing is −∞."),
+        "Masked scores are 0, which counts as e^0 = 1 before the maximum is subtracted. A score that counts for "
+        "nothing is −∞."),
     Mistake("masked after the maximum", in_tiles(mask=no_mask, late=lambda p, keep: p * keep),
-        "The mask comes after the maximum: a masked score that lies far above pushes all "
-        "others down to 0. Fill with −∞ before."),
+        "The mask comes after the maximum: a large masked score pushes all others down to 0. Put −∞ in before the "
+        "maximum."),
     Mistake("a tile on the diagonal is skipped", in_tiles(visible=lambda queries, n, m: queries[0] + m - n),
-        "A tile is skipped whose first key the last query of the block still sees. Go on while the block's "
-        "first key is not beyond its last query."),
+        "A tile is skipped although the last query of the block still sees its first key. Go on as long as the tile's "
+        "first key is visible to the block's last query."),
     Mistake("the last block of keys is left out", in_tiles(keys_of=without_the_last), RAGGED),
     Mistake("whole blocks of keys only", in_tiles(keys_of=whole_blocks), RAGGED),
     begun_at("−1e4", -1e4),
     begun_at("−1e9", -1e9),
     Mistake("zeros past the end", in_tiles(padded=True),
-        "The last block is filled up with scores of 0, which count e^0 each. Leave them out, or fill up with −∞."),
+        "The last block is padded with scores of 0, each of which counts as e^0. Leave them out, or pad with −∞."),
 )  # fmt: skip
 
 
@@ -547,17 +546,17 @@ def q_with_each_block(T, d, block_q, bytes_per_value=2):
 
 BYTES_MISTAKES = (
     Mistake("k and v once in all", moved(lambda T, block_q: 1),
-        "In flash_bytes k and v are read once in all. They are read again for every block of queries."),
+        "In flash_bytes, k and v are read only once. They are read again for every block of queries."),
     Mistake("blocks rounded down", moved(lambda T, block_q: T // block_q),
-        "In flash_bytes the number of blocks is rounded down. The last block may be "
-        "smaller, and it reads k and v all the same."),
+        "In flash_bytes the number of blocks is rounded down. The last block may be smaller, but it still reads all of "
+        "k and v."),
     Mistake("blocks not rounded", moved(lambda T, block_q: T / block_q),
-        "In flash_bytes the number of blocks is no whole number. Round it up."),
+        "In flash_bytes the number of blocks is not a whole number. Round it up."),
     Mistake("k and v for each query", moved(lambda T, block_q: T),
         "In flash_bytes k and v are read for each query. They are read once for each block of queries."),
     Mistake("q or o with each block", {"flash_bytes": q_with_each_block, "naive_bytes": reference_naive},
-        "In flash_bytes q or o is moved with every block of queries, as often as k and v. A block of queries stays "
-        "in fast memory while the keys pass by: all of q is read once, and all of o is written once."),
+        "In flash_bytes q or o is moved with every block of queries, as often as k and v. A block of queries stays in "
+        "fast memory while the keys are read: all of q is read once, and all of o is written once."),
     Mistake("whole blocks of q", {"flash_bytes": whole_blocks_flash, "naive_bytes": reference_naive},
         "In flash_bytes q, o and lse have as many rows as whole blocks. They have T rows: the last block is shorter."),
 )  # fmt: skip
@@ -626,43 +625,43 @@ def dv_from_dp(q, k, v, o, lse, do):
 
 BACKWARD_MISTAKES = (
     Mistake("delta left out", backwards(jacobian=lambda p, dp, delta: p * dp),
-        "delta is missing: dS = P ∘ (dP − delta), with delta the row sum of do ∘ o. Each "
-        "weight can only grow at the others' cost."),
+        "delta is missing: dS = P ∘ (dP − delta), with delta the row sum of do ∘ o. Each weight can only grow at the "
+        "expense of the others."),
     Mistake("delta added", backwards(jacobian=lambda p, dp, delta: p * (dp + delta)),
         "delta is added. It is subtracted: dS = P ∘ (dP − delta)."),
     Mistake("dS without P", backwards(jacobian=lambda p, dp, delta: dp - delta),
         "dS is dP − delta here. It is P ∘ (dP − delta): what has little weight gets little gradient."),
     Mistake("delta of a row of do", backwards(delta=lambda do, o, p, dp: do.sum(dim=-1, keepdim=True)),
-        "delta is the row sum of do here. It is that of do ∘ o."),
+        "delta is the row sum of do here. It should be the row sum of do ∘ o."),
     Mistake("delta as a mean", backwards(delta=lambda do, o, p, dp: (do * o).mean(dim=-1, keepdim=True)),
         "delta is a mean over the value dimensions. It is a sum."),
     Mistake("one delta for all queries", backwards(delta=lambda do, o, p, dp: (do * o).sum()),
         "delta is one number for all queries. Each query has its own: sum along the last axis, and keep that axis."),
     Mistake("delta from the given keys", backwards(delta=delta_of_given_keys),
-        "delta is made of the keys given, by P ∘ dP. That is right only when these are all keys. "
-        "rowsum(do ∘ o) holds always, and is cheaper."),
+        "delta is computed from the given keys, as the row sum of P ∘ dP. That is right only when these are all keys. "
+        "rowsum(do ∘ o) is always right, and cheaper."),
     Mistake("softmax again", backwards(weigh=softmax_again),
-        "P is a softmax over the keys given, and lse is not used. k and v may be some of the keys "
-        "only: the weights are e^(score − lse)."),
+        "P is a softmax over the given keys, and lse is not used. k and v may belong to only some of the keys: the "
+        "weights are e^(score − lse)."),
     Mistake("softmax again, delta too",
         backwards(weigh=softmax_again, delta=delta_of_given_keys),
-        "Everything is worked out again from q, k and v, and neither o nor lse is used. k and v may be some of the "
-        "keys only: the weights are e^(score − lse), and delta is rowsum(do ∘ o)."),
+        "Everything is computed again from q, k and v, and neither o nor lse is used. k and v may belong to only some "
+        "of the keys: the weights are e^(score − lse), and delta is rowsum(do ∘ o)."),
     Mistake("lse taken for l", backwards(weigh=lambda s, lse: torch.exp(s) / lse[:, None]),
         "P is e^score divided by lse. lse is a logarithm: e^(score − lse)."),
     Mistake("lse added", backwards(weigh=lambda s, lse: torch.exp(s + lse[:, None])),
         "P is e^(score + lse). Dividing by the sum is subtracting its logarithm: e^(score − lse)."),
     Mistake("P without the scale", backwards(scale=unscaled),
-        "The scores are not scaled when P is made again. lse is that of the scaled scores."),
+        "The scores are not scaled when P is computed again. lse is the log-sum-exp of the scaled scores."),
     Mistake("scaled by d_k", backwards(scale=lambda d: 1 / d, after=lambda d: 1 / d),
         "The scale is 1/d_k here, in the scores and in dq and dk. It is 1/√d_k."),
     Mistake("the scores scaled by d_k", backwards(scale=lambda d: 1 / d),
-        "The scores are divided by d_k when P is made again. lse is that of scores divided by √d_k."),
+        "The scores are divided by d_k when P is computed again. lse belongs to scores divided by √d_k."),
     Mistake("the scale upside down", backwards(scale=lambda d: d**0.5, after=lambda d: d**0.5),
         "The scale is √d_k here. It is 1/√d_k."),
     Mistake("the scale of the values",
         scaled_by_values,
-        "The scale is made of d_v. It is 1/√d_k: scores are products of queries and keys."),
+        "The scale is computed from d_v. It is 1/√d_k: scores are products of queries and keys."),
     Mistake("powers of two", backwards(weigh=lambda s, lse: torch.exp2(s - lse[:, None])),
         "P is 2^(score − lse). It is e^(score − lse)."),
     Mistake("P without lse", backwards(weigh=lambda s, lse: torch.exp(s)),
@@ -674,17 +673,17 @@ BACKWARD_MISTAKES = (
         "dS is P ∘ dP − delta here. P multiplies both: P ∘ (dP − delta)."),
     Mistake("delta twice", backwards(jacobian=lambda p, dp, delta: p * (dp - 2 * delta)), "delta is subtracted twice."),
     Mistake("delta of o", backwards(delta=lambda do, o, p, dp: o.sum(dim=-1, keepdim=True)),
-        "delta is the row sum of o here. It is that of do ∘ o."),
+        "delta is the row sum of o here. It should be the row sum of do ∘ o."),
     Mistake("delta of do ∘ do", backwards(delta=lambda do, o, p, dp: (do * do).sum(dim=-1, keepdim=True)),
-        "delta is the row sum of do ∘ do here. It is that of do ∘ o."),
+        "delta is the row sum of do ∘ do here. It should be the row sum of do ∘ o."),
     Mistake("delta of o ∘ o", backwards(delta=lambda do, o, p, dp: (o * o).sum(dim=-1, keepdim=True)),
-        "delta is the row sum of o ∘ o here. It is that of do ∘ o."),
+        "delta is the row sum of o ∘ o here. It should be the row sum of do ∘ o."),
     Mistake("delta over all queries' products",
         backwards(delta=lambda do, o, p, dp: (do @ o.T).sum(dim=-1, keepdim=True)),
-        "delta is the row sum of do oᵀ here, which mixes queries. It is that of do ∘ o, entry by entry."),
+        "delta is the row sum of do oᵀ here, which mixes queries. It should be the row sum of do ∘ o, entry by entry."),
     Mistake("delta scaled", scaled_delta,
-        "delta is divided by √d_k. It is the row sum of do ∘ o as it is: the scale comes in "
-        "afterwards, for dP − delta as a whole."),
+        "delta is divided by √d_k. It is the row sum of do ∘ o as it is: the scale comes in afterwards, for dP − delta "
+        "as a whole."),
     Mistake("P (1 − P)", backwards(jacobian=lambda p, dp, delta: p * (1 - p) * dp),
         "dS is P (1 − P) dP, the derivative of a sigmoid. Each weight of a softmax depends on "
         "all scores of its row: P ∘ (dP − delta)."),
@@ -771,7 +770,7 @@ BLOCK_MISTAKES = (
         "The gradients are right, but the block meets all its keys in one tile. Loop over the keys, block_k at a time, "
         "and let each tile go before the next."),
     Mistake("masked, not skipped", block_backwards(stop=all_tiles),
-        "The gradients are right, but tiles that no query of the block sees are made and masked. End the loop after "
+        "The gradients are right, but tiles that no query in the block sees are made and masked. End the loop after "
         "the last key that the block's last query sees."),
     Mistake("not masked", block_backwards(mask=unmasked),
         "Nothing is masked in the tiles that are visited. The query of row r sees the keys up to first + r: P is 0 "
@@ -788,7 +787,7 @@ BLOCK_MISTAKES = (
     Mistake("first left out", block_backwards(local=lambda first, j: (0, j)),
         "The rows are counted from 0. Row r of the block is token first + r of the text."),
     Mistake("diagonal excluded", block_backwards(allowed=lambda row, column: column < row),
-        "A query does not see its own key. It may: the keys up to first + r."),
+        "A query does not see its own key. It should: the keys up to first + r."),
     Mistake("one key too many", block_backwards(allowed=lambda row, column: column <= row + 1,
         stop=lambda first, b, m: min(first + b + 1, m)),
         "Each query sees one key too many. The query of row r sees the keys up to first + r."),
@@ -799,19 +798,21 @@ BLOCK_MISTAKES = (
         block_backwards(keys_of=lambda stop, block_k: range(0, stop // block_k * block_k, block_k)),
         "The last, smaller tile of keys is left out. range(0, stop, block_k) begins a tile there."),
     Mistake("dq of the last tile", block_backwards(more=lambda dq, tile: tile),
-        "dq is that of the last tile of keys alone. It is the sum over all tiles."),
+        "dq comes from the last tile of keys alone. It should be the sum over all tiles."),
     Mistake("each tile in the first rows", block_backwards(at=first_rows_only),
-        "Every tile is added to the first rows of dk and dv. The tile that begins at key j belongs to rows j and on."),
+        "Every tile is added to the first rows of dk and dv. The tile that begins at key j belongs to the rows "
+        "starting at j."),
     Mistake("delta left out", block_backwards(jacobian=lambda p, dp, delta: p * dp),
         "delta is missing: dS = P ∘ (dP − delta), with delta the row sum of do ∘ o."),
     Mistake("delta of each tile", block_backwards(delta=lambda do, o, p, dp: (p * dp).sum(dim=-1, keepdim=True)),
-        "delta is made of one tile, by P ∘ dP. It belongs to the whole row: rowsum(do ∘ o), which o knows already."),
+        "delta is computed from one tile, by P ∘ dP. It belongs to the whole row: rowsum(do ∘ o), because o is already "
+        "a sum over the row."),
     Mistake("softmax of each tile", block_backwards(weigh=lambda s, lse: torch.nan_to_num(torch.softmax(s, dim=-1))),
-        "P is a softmax over one tile. lse is that of all keys that the query sees: P = e^(score − lse)."),
+        "P is a softmax over one tile. lse belongs to all keys that the query sees: P = e^(score − lse)."),
     Mistake("the scale is missing after", block_backwards(after=lambda d: 1.0),
         "dq and dk are too large by √d_k: the scores were divided by √d_k, so their gradient is, too."),
     Mistake("the scale is missing in P", block_backwards(scale=lambda d: 1.0),
-        "The scores are not divided by √d_k when P is made again. lse is that of the scaled scores."),
+        "The scores are not divided by √d_k when P is computed again. lse is the log-sum-exp of the scaled scores."),
     Mistake("no scale at all", block_backwards(scale=lambda d: 1.0, after=lambda d: 1.0),
         "√d_k is missing, in the scores and in dq and dk."),
     Mistake("lse taken for l", block_backwards(weigh=lambda s, lse: torch.exp(s) / lse[:, None]),
@@ -883,16 +884,16 @@ ROW_MISTAKES = (
     Mistake("the factor upside down", passed_over(factor=lambda old, new: np.exp(new - old)),
         "The factor is upside down: it is e^(m_old − m_new), at most 1."),
     Mistake("zeros past the end", passed_over(fill=lambda s, seen: np.where(seen, s, 0.0)),
-        "What lies past the end counts as a score of 0, and e^0 is no 0. Which score has a weight of 0?"),
+        "What lies past the end counts as a score of 0, and e^0 is not 0. Which score has a weight of 0?"),
     Mistake("no mask", passed_over(fill=lambda s, seen: s),
-        "The last block counts numbers that lie behind the row. Which of its columns are in the row?"),
+        "The last block counts numbers that lie after the row. Which of its columns are in the row?"),
     Mistake("the values without a mask", passed_over(value=lambda v, seen: v),
-        "lse is right and o is NaN: behind the values lies anything, here NaN, and 0 · NaN is NaN, as 0 · −∞ is. "
-        "The values need a mask too."),
+        "lse is right, but o is NaN: the memory after the values may hold anything, here NaN, and 0 · NaN is NaN, as 0 "
+        "· −∞ is. The values need a mask too."),
     Mistake("neither with a mask", passed_over(fill=lambda s, seen: s, value=lambda v, seen: v),
-        "Nothing is masked, so the last block reads what lies behind the row and behind the values."),
+        "Nothing is masked, so the last block reads what lies after the row and after the values."),
     Mistake("masked after the maximum", passed_over(late=True),
-        "The mask comes after the maximum, so a number behind the row can be the maximum. Put −∞ before tl.max."),
+        "The mask comes after the maximum, so a number after the row can be the maximum. Put −∞ in before tl.max."),
     Mistake("one number too many", passed_over(seen_up_to=lambda n: n + 1, value=lambda v, seen: np.nan_to_num(v)),
         "One number too many is read: columns < n, since columns count from 0."),
     Mistake("one number too few", passed_over(seen_up_to=lambda n: n - 1),
@@ -904,19 +905,19 @@ ROW_MISTAKES = (
     Mistake("the first block always", passed_over(at=lambda j, BLOCK: 0),
         "Every turn reads the first block: the columns are start + tl.arange(0, BLOCK)."),
     Mistake("the start is multiplied by BLOCK", passed_over(at=lambda j, BLOCK: j * BLOCK),
-        "The columns begin at start · BLOCK. start counts numbers already, in steps of BLOCK."),
+        "The columns begin at start · BLOCK. start already counts numbers, in steps of BLOCK."),
     Mistake("m begins at a number", passed_over(start=-1e9),
-        "m begins at a number, 0 or −1e9 for instance. Where all scores lie far below it, e^(score − m) is 0 for each. "
-        "Begin at float(\"-inf\")."),
+        "m begins at a number, 0 or −1e9 for instance. Where all scores are far below it, every e^(score − m) is 0. "
+        'Begin at float("-inf").'),
     Mistake("filled with −1e9", passed_over(fill=lambda s, seen: np.where(seen, s, -1e9)),
         "What lies past the end counts as a score of −1e9. Scores may lie below that: other=float(\"-inf\")."),
     Mistake("each block its own maximum", passed_over(maximum=lambda m, s: s.max()),
-        "m is the maximum of the block alone. Take the larger one of it and m: otherwise the factor can overflow."),
+        "m is the maximum of the block alone. Take the larger of that and m: otherwise the factor can overflow."),
     Mistake("each block alone", passed_over(l_factor=nothing_left, o_factor=nothing_left),
-        "l and o hold the last block alone: add to what the blocks before have given, rescaled."),
+        "l and o hold only the last block: add to the rescaled sums of the blocks before it."),
     Mistake("rescaled after adding", passed_over(l_factor=one, o_factor=one, after=lambda x, f: x * f),
-        "What this block adds is rescaled too, though it is relative to the new maximum already. Rescale first, then "
-        "add. At the first block the factor is 0, and all is lost."),
+        "What this block adds is rescaled too, although it is already relative to the new maximum. Rescale first, then "
+        "add. At the first block the factor is 0, and everything is lost."),
     Mistake("no maximum subtracted", passed_over(power=lambda s, old, new: np.exp(s)),
         "The weights are e^s. Subtract the running maximum first, e^(s − m_new): otherwise they overflow, and do not "
         "fit the factor."),
@@ -931,12 +932,12 @@ ROW_MISTAKES = (
     Mistake("(o, l, m)", passed_over(end=lambda m, l, o: (o, l, m)),
         "m and o have changed places, so the kernel divides m by l. Return (m, l, o)."),
     Mistake("(l, o, m)", passed_over(end=lambda m, l, o: (l, o, m)),
-        "The three numbers come in another order, so the kernel divides m by o. Return (m, l, o)."),
+        "The three numbers come in a different order, so the kernel divides m by o. Return (m, l, o)."),
     Mistake("(o, m, l)", passed_over(end=lambda m, l, o: (o, m, l)),
-        "The three numbers come in another order, so the kernel divides l by m. Return (m, l, o)."),
+        "The three numbers come in a different order, so the kernel divides l by m. Return (m, l, o)."),
     Mistake("powers of two", passed_over(power=lambda s, old, new: np.exp2(s - new),
         factor=lambda old, new: np.exp2(old - new)),
-        "The exponentials are powers of 2. Here the scores come as they are: tl.exp."),
+        "The exponentials are powers of 2. Here the scores are used as they are: tl.exp."),
 )  # fmt: skip
 
 
@@ -1003,8 +1004,8 @@ def normalised_by_block(exp2, s, new, m, scale):
 
 LOOP_MISTAKES = (
     Mistake("acc is not rescaled", looped(acc_factor=one),
-        "lse is right and o is not: acc is not rescaled when the maximum grows. Give "
-        "tl.dot acc * rescale[:, None] to add to."),
+        "lse is right but o is not: acc is not rescaled when the maximum grows. Give tl.dot acc * rescale[:, None] to "
+        "add to."),
     Mistake("l is not rescaled", looped(l_factor=one),
         "l is not rescaled when the maximum grows. It shrinks by the same factor as acc, 2^(m_old − m_new)."),
     Mistake("nothing is rescaled", looped(l_factor=one, acc_factor=one),
@@ -1017,9 +1018,9 @@ LOOP_MISTAKES = (
     Mistake("log2 e left out", looped(scale=lambda scale_log2, D_HEAD: D_HEAD**-0.5),
         "The scores are scaled by 1/√d_head only. In powers of two they need log2 e as well: scale_log2 holds both."),
     Mistake("the scale twice", looped(scale=lambda scale_log2, D_HEAD: scale_log2 * D_HEAD**-0.5),
-        "The scale 1/√d_head comes in twice: scale_log2 holds it already."),
+        "The scale 1/√d_head comes in twice: scale_log2 already includes it."),
     Mistake("log2 e twice", looped(scale=lambda scale_log2, D_HEAD: scale_log2 * math.log2(math.e)),
-        "log2 e comes in twice: scale_log2 holds it already."),
+        "log2 e comes in twice: scale_log2 already includes it."),
     Mistake("no mask", looped(masks=lambda masked: False),
         "Nothing is masked. Where MASKED is True, a query sees columns up to its entry of last."),
     Mistake("the mask turned round",
@@ -1033,17 +1034,16 @@ LOOP_MISTAKES = (
         "One key too many is seen: columns <= last."),
     Mistake("columns without j",
         looped(mask=lambda s, columns, j, last: np.where(columns[None, :] - j <= last[:, None], s, -INFINITY)),
-        "The columns of the mask begin at 0 in every block. They count in the "
-        "whole sequence: j + tl.arange(0, BLOCK_K)."),
+        "The columns of the mask begin at 0 in every block. They count in the whole sequence, from j: j + tl.arange(0, "
+        "BLOCK_K)."),
     Mistake("masked with 0",
         looped(mask=lambda s, columns, j, last: np.where(columns[None, :] <= last[:, None], s, 0.0)),
-        "Masked scores are 0, and count like any other. −∞ counts nothing: float(\"-inf\")."),
+        'Masked scores are 0, and count like any other. −∞ counts for nothing: float("-inf").'),
     Mistake("masked after the maximum", looped(late=True),
-        "The mask comes after the maximum. A masked score that lies far above pushes all "
-        "others down to 0: put −∞ before tl.max."),
+        "The mask comes after the maximum. A large masked score pushes all others down to 0: put −∞ in before tl.max."),
     Mistake("the loop begins at 0", looped(blocks=lambda start, stop, step: range(0, stop, step)),
-        "The loop begins at 0 each time, so the second call counts keys again that "
-        "the first has counted. Begin at start."),
+        "The loop begins at 0 each time, so the second call counts keys that the first has already counted. Begin at "
+        "start."),
     Mistake("one block too few", looped(blocks=lambda start, stop, step: range(start, stop - step, step)),
         "The last block is left out: the loop ends at stop, as range does, with the "
         "last block possibly reaching beyond it."),
@@ -1052,22 +1052,22 @@ LOOP_MISTAKES = (
         "The last block is left out where it is not whole. The loop ends at stop; what is past the "
         "last key reads as zeros and is masked."),
     Mistake("the state begins anew", looped(begin=anew),
-        "acc, l and m begin anew in each call, so what the first call gathered is lost. Go on from what is given."),
+        "acc, l and m start again in each call, so what the first call gathered is lost. Go on from the ones that are "
+        "passed in."),
     Mistake("m stays as it was", looped(end=lambda acc, l, m, given: (acc, l, given)),
-        "The m that comes back is the old one. Set m = m_new at the end of each turn."),
+        "The returned m is the old one. Set m = m_new at the end of each turn."),
     Mistake("each block its own maximum", looped(maximum=lambda m, s: s),
-        "m is the maximum of the block alone. Take the larger one of it and m: otherwise the factor can overflow."),
+        "m is the maximum of the block alone. Take the larger of that and m: otherwise the factor can overflow."),
     Mistake("each block alone", looped(l_factor=np.zeros_like, acc_factor=np.zeros_like),
-        "l and acc hold the last block alone: add to what the blocks before "
-        "have given, rescaled by 2^(m_old − m_new)."),
+        "l and acc hold only the last block: add to the sums of the blocks before it, rescaled by 2^(m_old − m_new)."),
     Mistake("acc of the last block alone", looped(acc_factor=np.zeros_like),
-        "lse is right, but acc holds the last block alone: add p · v to acc * "
-        "rescale[:, None], the third argument of tl.dot."),
+        "lse is right, but acc holds only the last block: add p · v to acc * rescale[:, None], the third argument of "
+        "tl.dot."),
     Mistake("l of the last block alone", looped(l_factor=np.zeros_like),
-        "l holds the last block alone: l * rescale plus the sum of p."),
+        "l holds only the last block. It should be l * rescale plus the sum of p."),
     Mistake("rescaled after adding", looped(l_factor=one, acc_factor=one, after=lambda x, factor: x * factor),
-        "What this block adds is rescaled too, though it is relative to the new maximum already. Rescale first, then "
-        "add. At the first block the factor is 0, and all is lost."),
+        "What this block adds is rescaled too, although it is already relative to the new maximum. Rescale first, then "
+        "add. At the first block the factor is 0, and everything is lost."),
     Mistake("only the factor in powers of e", looped(l_factor=lambda f: f**LOG2_E, acc_factor=lambda f: f**LOG2_E),
         "The weights are powers of 2 and the factor is a power of e: both are tl.exp2."),
     Mistake("only the weights in powers of e", looped(weights=lambda exp2, s, new, m, scale: np.exp(s - new[:, None])),
@@ -1079,8 +1079,8 @@ LOOP_MISTAKES = (
         "The weights are relative to the maximum before this block, which is −∞ at first. Subtract m_new."),
     Mistake("the scale after the maximum",
         looped(scale=lambda scale_log2, D_HEAD: 1.0, weights=scaled_after_the_maximum),
-        "scale_log2 is multiplied to s − m_new, so m and the factor are in other units than the weights. Scale "
-        "the scores first, then take the maximum."),
+        "scale_log2 is multiplied to s − m_new, so m and the factor are in different units from the weights. Scale the "
+        "scores first, then take the maximum."),
     Mistake("divided by the scale", looped(scale=lambda scale_log2, D_HEAD: 1 / scale_log2),
         "The scores are divided by scale_log2. Multiply: it is log2 e / √d_head."),
     Mistake("m in powers of e", looped(end=lambda acc, l, m, given: (acc, l, m / LOG2_E)),
@@ -1094,29 +1094,29 @@ LOOP_MISTAKES = (
         "The weights of each block are normalised by themselves. Sum them into l as they "
         "are; the kernel divides by l at its end."),
     Mistake("the values are the keys", looped(tiles=lambda k, v: (k, k)),
-        "p meets the keys where the values should stand: load v from values."),
+        "p meets the keys where the values should be: load v from values."),
     Mistake("the keys are the values", looped(tiles=lambda k, v: (v, v)),
-        "q meets the values where the keys should stand: load k from keys."),
+        "q meets the values where the keys should be: load k from keys."),
     Mistake("keys and values exchanged", looped(tiles=lambda k, v: (v, k)),
-        "Keys and values are exchanged: q meets the keys, p the values."),
+        "Keys and values are exchanged: q should meet the keys, and p the values."),
     Mistake("the keys not transposed", looped(tiles=lambda k, v: (k.T, v)),
-        "The tile of keys is not transposed: scores are q · kᵀ, a row for each query and a column for each "
-        "key. With square tiles nothing raises."),
+        "The tile of keys is not transposed: scores are q · kᵀ, a row for each query and a column for each key. With "
+        "square tiles this raises no error."),
     Mistake("the weights transposed", looped(blend=lambda p, v: p.T @ v),
         "The weights are transposed before they meet the values. p is (BLOCK_Q, BLOCK_K) "
         "and v is (BLOCK_K, D_HEAD): tl.dot(p, v)."),
     Mistake("summed over queries", looped(sums=lambda p: p.sum(axis=0)),
         "The weights are summed over the queries, axis 0. l has one number for each query: tl.sum(p, 1)."),
     Mistake("j is multiplied by BLOCK_K", looped(at=lambda j, BLOCK_K: j * BLOCK_K),
-        "The tile begins at j · BLOCK_K. j counts keys already, from start on in steps of BLOCK_K: load [head, j, 0]."),
+        "The tile begins at j · BLOCK_K. j already counts keys, from start in steps of BLOCK_K: load [head, j, 0]."),
     Mistake("the first tile always", looped(at=lambda j, BLOCK_K: 0),
         "Every turn loads the first tile: load [head, j, 0]."),
     Mistake("blocks numbered from 0", looped(blocks=lambda start, stop, step: range(start // step, stop // step)),
         "j counts blocks here, 0, 1, 2, and is used as the number of a key. Step by "
         "BLOCK_K: tl.range(start, stop, BLOCK_K)."),
     Mistake("one key at a time", looped(blocks=lambda start, stop, step: range(start, stop)),
-        "The loop goes on by one key, and each turn takes BLOCK_K of them, so keys count several times. Step by "
-        "BLOCK_K: tl.range(start, stop, BLOCK_K)."),
+        "The loop moves on by one key, but each turn takes BLOCK_K keys, so keys count several times. Step by BLOCK_K: "
+        "tl.range(start, stop, BLOCK_K)."),
     Mistake("one block too many", looped(blocks=lambda start, stop, step: range(start, stop + step, step)),
         "The loop goes one block too far. It ends before stop, as range does."),
     Mistake("head 0 always", looped(head_of=lambda head: 0),
@@ -1166,8 +1166,8 @@ def whole(q, k, v, length, block_k):
 
 BUG_MISTAKES = (
     Mistake("the bug as it stands", streamed(cut=beyond),
-        "The numbers are still those of the broken code. Take a cache with room for three keys of which two count, "
-        "and blocks of three: how many terms has the sum?"),
+        "The numbers are still those of the broken code. Take a cache with room for three keys of which two count, and "
+        "blocks of three: how many terms does the sum have?"),
     Mistake("the whole cache", streamed(blocks=lambda length, block_k: range(1), cut=lambda *_: None),
         "All keys of the cache count now. Only the first `length` of them do."),
     Mistake("whole blocks only",
@@ -1176,20 +1176,20 @@ BUG_MISTAKES = (
     Mistake("scores of 0 past the length", streamed(cut=beyond, score=lambda s, seen: s * seen),
         "The keys past the length have a score of 0 now. e^0 is 1, so they still count."),
     Mistake("masked after the maximum", streamed(cut=beyond, share=lambda p, seen: p * seen),
-        "The keys past the length have weight 0 now, but they can still be the maximum, and push all others down to "
-        "0. Leave them out before the maximum is taken."),
+        "The keys past the length have weight 0 now, but one of them can still be the maximum, and push all others "
+        "down to 0. Leave them out before the maximum is taken."),
     Mistake("filled with −1e9 or so", streamed(cut=beyond, score=lambda s, seen: torch.where(seen, s, -30.0)),
-        "The keys past the length have a low score, but one like any other. Leave them out, or put −∞."),
+        "The keys past the length have a low score, but it still counts. Leave them out, or use −∞."),
     Mistake("one key too few", streamed(cut=lambda start, block_k, length: min(start + block_k, length - 1),
         blocks=lambda length, block_k: range(0, max(length - 1, 1), block_k)),
         "The last key that counts is left out. A slice ends before its second number."),
     Mistake("one key too many", streamed(cut=lambda start, block_k, length: min(start + block_k, length + 1)),
-        "One key too many counts. A slice ends before its second number, so that number is the length."),
+        "One key too many counts. A slice ends before its second number, so use the length there."),
     Mistake("the blend is not rescaled any more", streamed(acc=lambda acc, f, pv: acc + pv),
         "What shrinks when the maximum grows was right before. Now the blend does not."),
     Mistake("not in blocks", whole,
-        "The numbers are right, but the keys do not go by block_k at a time any more: they are met all at once, or "
-        "one by one, whatever block_k is. Keep the loop over blocks of keys, and mend what it takes."),
+        "The numbers are right, but the loop no longer takes block_k keys at a time: it takes all at once, or one by "
+        "one, whatever block_k is. Keep the loop over blocks of keys, and change only which keys it takes."),
 )  # fmt: skip
 
 

@@ -12,11 +12,12 @@ from course_utils.checks.judge.exercise import Exercise, Mistake
 
 # By pencil ----------------------------------------------------------------------------------------------------------
 
-BY_HAND = {"static_steps": 9, "continuous_ends": [2, 6, 5], "place": [4, 1], "following": [0.75, 0, 0.25]}
+BY_HAND = {"static_steps": 9, "continuous_ends": [2, 6, 5], "place": [4, 1]}
+BY_HAND_DRAFT = {"following": [0.75, 0, 0.25]}
 
 
 def slip(name, number, message):
-    return Mistake(f"{name} {number}", {**BY_HAND, name: number}, message)
+    return Mistake(f"{name} {number}", {**(BY_HAND if name in BY_HAND else {}), name: number}, message)
 
 
 BY_HAND_MISTAKES = (
@@ -41,6 +42,9 @@ BY_HAND_MISTAKES = (
         "place counts the slot from the beginning of the text. It counts from the beginning of the block."),
     slip("place", [1, 4], "place has slot and block exchanged. The block comes first."),
     slip("place", [2, 1], "place counts tokens from 1. Token 5, counted from 0, is the sixth."),
+)  # fmt: skip
+
+BY_HAND_DRAFT_MISTAKES = (
     slip("following", [0.5, 0.2, 0.3], "following is p itself. Token 1 was rejected: what q offered too often is taken "
         "off p first."),
     slip("following", [0.3, 0, 0.1], "following does not sum to 1 yet: divide (p − q)₊ by its sum."),
@@ -1657,6 +1661,225 @@ SCHEDULER_MISTAKES = (
 )  # fmt: skip
 
 
+# A batch that refills ------------------------------------------------------------------------------------------------
+
+
+class BatchScheduler:
+    """Right, in small steps, so that each mistake below can change one."""
+
+    def __init__(self, n_slots, n_blocks, block_size):
+        self.n_slots, self.n_blocks, self.block_size = n_slots, n_blocks, block_size
+        self.waiting, self.running = {}, {}
+
+    def blocks(self, tokens):
+        return -(-tokens // self.block_size)
+
+    def needs(self, prompt, new):
+        return prompt + new - 1
+
+    def add(self, name, prompt, new):
+        if self.blocks(self.needs(prompt, new)) > self.n_blocks:
+            raise ValueError("it never fits")
+        self.waiting[name] = Request(prompt, new)
+
+    def used(self):
+        return sum(self.blocks(request.computed) for request in self.running.values())
+
+    def may_join(self, name):
+        full = len(self.running) >= self.n_slots
+        return not full and self.used() + self.blocks(self.waiting[name].prompt) <= self.n_blocks
+
+    def step(self):
+        for request in self.running.values():
+            request.computed += 1
+        if self.used() > self.n_blocks:
+            raise MemoryError("a request needs a block, and none is free")
+        plan = dict.fromkeys(self.running, 1)
+        self.let_in(plan)
+        for name in list(plan):
+            request = self.running[name]
+            request.generated += 1
+            if request.generated == request.new:
+                del self.running[name]
+        return plan
+
+    def let_in(self, plan):
+        for name in list(self.waiting):
+            if not self.may_join(name):
+                break
+            self.join(name, plan)
+
+    def join(self, name, plan):
+        request = self.running[name] = self.waiting.pop(name)
+        plan[name] = request.computed = request.prompt
+
+
+class WaitsForTheBatch(BatchScheduler):
+    def let_in(self, plan):
+        if not plan:
+            super().let_in(plan)
+
+
+class BatchPastTheFirst(BatchScheduler):
+    def let_in(self, plan):
+        for name in list(self.waiting):
+            if self.may_join(name):
+                self.join(name, plan)
+
+
+class BatchOfTheLatest(BatchScheduler):
+    def let_in(self, plan):
+        for name in reversed(list(self.waiting)):
+            if not self.may_join(name):
+                break
+            self.join(name, plan)
+
+
+class BatchWithoutBlocks(BatchScheduler):
+    def may_join(self, name):
+        return len(self.running) < self.n_slots
+
+
+class BatchWithoutSlots(BatchScheduler):
+    def may_join(self, name):
+        return self.used() + self.blocks(self.waiting[name].prompt) <= self.n_blocks
+
+
+class BatchThatReserves(BatchScheduler):
+    def may_join(self, name):
+        request = self.waiting[name]
+        held = sum(self.blocks(self.needs(each.prompt, each.new)) for each in self.running.values())
+        needed = self.blocks(self.needs(request.prompt, request.new))
+        return len(self.running) < self.n_slots and held + needed <= self.n_blocks
+
+
+class BatchThatNeverGrows(BatchScheduler):
+    def used(self):
+        return sum(self.blocks(request.prompt) for request in self.running.values())
+
+
+class BatchThatLetsInFirst(BatchScheduler):
+    def step(self):
+        before = dict(self.running)
+        joined = {}
+        self.let_in(joined)
+        for request in before.values():
+            request.computed += 1
+        if self.used() > self.n_blocks:
+            raise MemoryError("a request needs a block, and none is free")
+        plan = {**dict.fromkeys(before, 1), **joined}
+        for name in list(plan):
+            request = self.running[name]
+            request.generated += 1
+            if request.generated == request.new:
+                del self.running[name]
+        return plan
+
+
+class BatchWithOnePromptAStep(BatchScheduler):
+    def let_in(self, plan):
+        for name in list(self.waiting)[:1]:
+            if self.may_join(name):
+                self.join(name, plan)
+
+
+class BatchOneTokenLater(BatchScheduler):
+    """The step that computes a prompt gives no token."""
+
+    def join(self, name, plan):
+        super().join(name, plan)
+        self.running[name].generated = -1
+
+
+class BatchThatSkipsWhoFindsNone(BatchScheduler):
+    def step(self):
+        plan = {}
+        for name, request in self.running.items():
+            request.computed += 1
+            if self.used() > self.n_blocks:
+                request.computed -= 1
+            else:
+                plan[name] = 1
+        self.let_in(plan)
+        for name in list(plan):
+            request = self.running[name]
+            request.generated += 1
+            if request.generated == request.new:
+                del self.running[name]
+        return plan
+
+
+class BatchThatCountsTheLast(BatchScheduler):
+    def needs(self, prompt, new):
+        return prompt + new
+
+
+class BatchThatCountsThePrompt(BatchScheduler):
+    def needs(self, prompt, new):
+        return prompt
+
+
+class BatchThatTakesAll(BatchScheduler):
+    def needs(self, prompt, new):
+        return 0
+
+
+class BatchThatRoundsDown(BatchScheduler):
+    def blocks(self, tokens):
+        return tokens // self.block_size
+
+
+class BatchThatRefillsAtOnce(BatchScheduler):
+    """Who ends with this step leaves its slot and blocks to somebody in the same step."""
+
+    def step(self):
+        plan = super().step()
+        more = {}
+        self.let_in(more)
+        for name in more:
+            request = self.running[name]
+            request.generated += 1
+            if request.generated == request.new:
+                del self.running[name]
+        return {**plan, **more}
+
+
+BATCH_MISTAKES = (
+    Mistake("waits for the batch", WaitsForTheBatch,
+        "A request waits until the whole batch is done. It may come in as soon as a slot and blocks are free."),
+    Mistake("overtaking", BatchPastTheFirst,
+        "A request that does not fit is passed over for a later one. It may be passed over for ever: stop there."),
+    Mistake("the latest first", BatchOfTheLatest, "The request that came last is let in first. Keep their order."),
+    Mistake("blocks not counted", BatchWithoutBlocks,
+        "A request is let in though there are no blocks for its prompt. Count what all that run hold."),
+    Mistake("slots not counted", BatchWithoutSlots, "More requests run than there are slots."),
+    Mistake("all reserved", BatchThatReserves,
+        "A request waits until there are blocks for all that it may generate. Blocks for its prompt are enough to come "
+        "in."),
+    Mistake("blocks do not grow", BatchThatNeverGrows,
+        "A request keeps the blocks of its prompt, however long its text gets. It needs another one whenever its last "
+        "is full."),
+    Mistake("let in before the others grow", BatchThatLetsInFirst,
+        "A request is let in before those that run have taken their blocks. They come first, and what is left decides "
+        "who comes in."),
+    Mistake("one prompt a step", BatchWithOnePromptAStep,
+        "Only one request is let in at a step. As many come in as there are slots and blocks for."),
+    Mistake("one step too many", BatchOneTokenLater,
+        "The last token of the prompt gives the first new one, in the same step. There is no step for it beside that."),
+    Mistake("who finds no block waits", BatchThatSkipsWhoFindsNone,
+        "A request that finds no block is left out of the step. That is a MemoryError here: nobody goes on alone."),
+    Mistake("the last token counted", BatchThatCountsTheLast,
+        "A request is refused that fits: its last new token is never computed, so prompt + new − 1 tokens need slots."),
+    Mistake("the prompt alone counted", BatchThatCountsThePrompt,
+        "A request is taken whose prompt fits, but not what it generates. prompt + new − 1 tokens need slots."),
+    Mistake("takes who never fits", BatchThatTakesAll,
+        "A request is taken that needs more blocks than there are. It could never end: ValueError at once."),
+    Mistake("blocks rounded down", BatchThatRoundsDown, "A block that is half full is a block: round up."),
+    Mistake("refilled in the same step", BatchThatRefillsAtOnce,
+        "A slot is taken again in the step in which its request ends. It is free for the next step."),
+)  # fmt: skip
+
+
 # Speculation --------------------------------------------------------------------------------------------------------
 
 
@@ -2085,16 +2308,18 @@ WINDOW_MISTAKES = (
 
 
 EXERCISES = {
-    "by_hand": Exercise(2, BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=1e-3),
+    "by_hand": Exercise(1, BY_HAND, BY_HAND_MISTAKES, rtol=0.0, atol=1e-3),
     "block_allocator": Exercise(5, {"BlockAllocator": BlockAllocator}, ALLOCATOR_MISTAKES),
     "paged_attention": Exercise(3, {"paged_attention": paged()}, PAGED_MISTAKES),
+    "batch_scheduler": Exercise(2, {"BatchScheduler": BatchScheduler}, BATCH_MISTAKES),
     "prefix_cache": Exercise(5, {"PrefixCache": PrefixCache}, PREFIX_MISTAKES),
+    "find_the_bug": Exercise(3, {"BrokenPrefixCache": PrefixCache}, BUG_MISTAKES),
     "latencies": Exercise(3, {"latencies": measured()}, LATENCY_MISTAKES, rtol=1e-7),
     "chunks": Exercise(2, {"chunks": shared_out()}, CHUNK_MISTAKES),
-    "scheduler": Exercise(5, {"Scheduler": Scheduler}, SCHEDULER_MISTAKES),
+    "scheduler": Exercise(3, {"Scheduler": Scheduler}, SCHEDULER_MISTAKES),
+    "by_hand_draft": Exercise(1, BY_HAND_DRAFT, BY_HAND_DRAFT_MISTAKES, rtol=0.0, atol=1e-3),
     "accept": Exercise(3, {"accept": accepting()}, ACCEPT_MISTAKES),
     "how_many": Exercise(2, {"how_many": verifying()}, HOW_MANY_MISTAKES),
-    "find_the_bug": Exercise(3, {"BrokenPrefixCache": PrefixCache}, BUG_MISTAKES),
     "another_bug": Exercise(3, {"BrokenWindow": Window}, WINDOW_MISTAKES),
     "tells_right": duel(),
 }

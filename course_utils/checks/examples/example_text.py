@@ -19,6 +19,7 @@ from course_utils.checks.kernel.result_numbers import Numbers
 MOST_NUMBERS = 64  # of an input that is shown as code
 INDENT = "    "
 ROUGH = 1e-2
+STEPPER = "Here it is step by step:"  # before the code that draws the example
 STAGE = "They first differ at "
 SOFTMAX = f"{STAGE}the softmax: each row of weights should sum to 1 over the keys."
 UNKNOWN = f"{STAGE}the scores or the softmax: weights come out as NaN."
@@ -240,7 +241,7 @@ def _stepper_code(example: Example, judge: JudgedExercise) -> str:
     if n > 1 and _always_causal(judge):
         tokens += f", mask={np.tri(n, dtype=bool).tolist()}"
     return (
-        "Here it is step by step:\n\n"
+        f"{STEPPER}\n\n"
         f"{INDENT}from course_utils.views import AttentionStepper\n{INDENT}AttentionStepper({matrices}, {tokens})"
     )
 

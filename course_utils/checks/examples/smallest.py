@@ -20,7 +20,7 @@ import numpy as np
 
 from course_utils.checks.judge.judge import JudgedExercise
 from course_utils.checks.judge.time_limit import TimeLimit
-from course_utils.checks.judge.verdict import Tolerance, holds
+from course_utils.checks.judge.verdict import Tolerance, holds, is_finite
 from course_utils.checks.kernel.evidence import outcome_of
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.outcome import Outcome
@@ -115,6 +115,7 @@ class _Search:
         self.ends = ends
         self.best: Example | None = None
         self.ran_out = False
+        self.has_numbers = False  # whether the answer gives numbers on some of the inputs on which it is wrong
         self.attempts = 0
 
     def run(self, failed: Sequence[Rung]) -> None:
@@ -123,6 +124,8 @@ class _Search:
         templates = [(rung, small) for rung, small in pairs if small is not None]
         if not templates:
             return
+        outcomes = (outcome_of(rung, self.judge.ladder, self.namespace) for rung, _ in templates[:TEMPLATES])
+        self.has_numbers = any(is_finite(outcome) for outcome in outcomes)
         for longest, tries, cut in LEVELS:
             for rung, small in templates[:TEMPLATES]:
                 self._try_inputs(rung, small, longest, tries, cut)
@@ -177,6 +180,8 @@ class _Search:
         tolerance = exact if cut or rung.tolerance else _wider(exact)
         if holds(outcome, right, tolerance):
             return False
+        if self.has_numbers and outcome.error.startswith("ZeroDivisionError"):
+            return False  # an input with wrong numbers shows the mistake
         example = Example(rung, outcome, right, small)
         if self.best is None or size_of(example.rung.args) < size_of(self.best.rung.args):
             again = outcome_of(rung, ladder, self.namespace)

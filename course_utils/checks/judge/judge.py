@@ -31,8 +31,9 @@ from course_utils.checks.judge.wording import (
     describe_hidden_failure,
     describe_mistake,
     describe_overflow,
+    hint_on,
 )
-from course_utils.checks.kernel.evidence import find_ladder
+from course_utils.checks.kernel.evidence import BAD_RESULT, find_ladder
 from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.outcome import NO_RESULT, Evidence, ForbiddenCall, Outcome, read_evidence
 from course_utils.checks.kernel.result_numbers import Numbers
@@ -229,7 +230,7 @@ class JudgedExercise:
         # On hidden inputs the error's text may hold the input. In a duel the rungs are implementations, without hints.
         is_duel = self.ladder.duel
         error = failed.error.partition(":")[0] if comparison.hidden and not is_duel else failed.error
-        hint = "" if comparison.hidden or is_duel else rung.hint
+        hint = "" if comparison.hidden or is_duel else hint_on(error, rung)
         relation = None if is_duel else self._find_relation(comparison)
         message = describe_error(rung.name, error, hint).strip()
         unknown_name = not comparison.hidden and _is_unknown_name(failed, relation)
@@ -262,6 +263,8 @@ class JudgedExercise:
         hidden = comparison.hidden
         mistake, overflow = (None, None) if hidden else find_slips(comparison, self.mistakes())
         relation = None if mistake else self._find_relation(comparison, overflow)
+        if comparison.outcomes[comparison.first_wrong].error.startswith(BAD_RESULT):
+            overflow = None  # there are no numbers yet
 
         # What the learner reads of it.
         first = comparison.first_wrong

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from course_utils.checks.judge.comparison import Comparison
 from course_utils.checks.judge.exercise import Mistake
 from course_utils.checks.judge.overflow import Overflow
 from course_utils.checks.judge.verdict import is_mask
-from course_utils.checks.kernel.evidence import BAD_RESULT
+from course_utils.checks.kernel.evidence import BAD_RESULT, IN_ITS_CELL
+from course_utils.checks.kernel.ladder import Rung
 
 NOT_WRITTEN = "Not written yet."
 SAME_RESULTS = "Your results are the ones that this mistake gives, but another mistake may give the same."
@@ -17,6 +20,18 @@ SECOND = (
     "There is a second mistake: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
     "Before exp, subtract from each row the largest number that the row uses."
 )
+
+# The errors of an answer that has computed nothing, so that a hint on its numbers leads astray.
+NOT_COMPUTED = ("NameError", "UnboundLocalError", "AttributeError", "ImportError", "ModuleNotFoundError")
+ADVICE = (
+    (r"unreadable: an? (generator|map|zip|filter) is not a number",
+     "Return a list: square brackets in place of the round ones, or list(…) around it."),
+    (r"unsupported operand type\(s\) for \^", "In Python a power is **."),
+    (r"unexpected keyword argument 'dim'", "NumPy calls it axis."),
+    (r"unexpected keyword argument 'keepdim'", "NumPy calls it keepdims."),
+    (r"TypeError: \S*\.\S*\(\) takes \d+ positional arguments? but \d+ (was|were) given",
+     "Is self missing as the first parameter?"),
+)  # fmt: skip
 
 
 def describe_call(name: str, line: int, reason: str) -> str:
@@ -50,7 +65,19 @@ def describe_error(rung: str, error: str, hint: str) -> str:
     """Describe an error on a rung; "it raised" is left out for a result that the check could not read."""
     kind, _, text = error.partition(": ")
     sentence = text or "the result cannot be read" if kind == BAD_RESULT else f"it raised {error}"
-    return f"On “{rung}” {_with_full_stop(sentence)} {hint}"
+    return f"On “{rung}” {_with_full_stop(sentence)} {advise_on(error) or hint}"
+
+
+def advise_on(error: str) -> str:
+    """Return what to do about an error that beginners make in Python itself; "" for others."""
+    return next((advice for pattern, advice in ADVICE if re.search(pattern, error)), "")
+
+
+def hint_on(error: str, rung: Rung) -> str:
+    """Return the hint of a rung as far as it helps with an error: none where no number was computed at all."""
+    if error.startswith(NOT_COMPUTED) or (error.startswith("TypeError") and IN_ITS_CELL in error):
+        return ""  # a TypeError that comes from no line of the answer is about its parameters
+    return rung.shape_hint if error.startswith(BAD_RESULT) else rung.hint
 
 
 def describe_failure(comparison: Comparison, place: int) -> str:
@@ -65,7 +92,7 @@ def describe_failure(comparison: Comparison, place: int) -> str:
         text = outcome.error.partition(": ")[2] or outcome.error
         return _with_full_stop(text if text.startswith(rung.name) else f"{rung.name}: {text}")
     if outcome.error:
-        return describe_error(rung.name, outcome.error, rung.hint)
+        return describe_error(rung.name, outcome.error, hint_on(outcome.error, rung))
 
     # The first part that is missing, has another shape or another number. A stored notebook lists the parts in another
     # order, so they are taken in that of the ladder.

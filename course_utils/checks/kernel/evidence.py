@@ -30,6 +30,7 @@ from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, Number
 
 BAD_RESULT = "unreadable"
 UNWRITTEN = "your code goes here"  # the error text of an unwritten answer
+IN_ITS_CELL = " of its cell"  # follows the line of an error
 NOT_FILLED_IN = "is not filled in"
 _LADDERS: dict[int, Mapping[str, Ladder]] = {}  # of the days whose modules `checks_for` has unloaded
 
@@ -353,7 +354,7 @@ def _line_of_cell(error: BaseException) -> str:
     is_stub = isinstance(error, NotImplementedError) and str(error) in ("", UNWRITTEN)
     if is_stub or not frames or not frames[-1].line:
         return ""
-    return f", at line {frames[-1].lineno} of its cell: {frames[-1].line[:100]}"
+    return f", at line {frames[-1].lineno}{IN_ITS_CELL}: {frames[-1].line[:100]}"
 
 
 def _lookup(name: str, namespace: Mapping[str, Any]) -> Any:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator, NullLocator
-from matplotlib.transforms import Bbox
+from matplotlib.ticker import NullLocator
 
 from course_utils.days.shared.roofline_figure import roofline as roofline
 from course_utils.views import palette
-from course_utils.views.drawing import listed, name_lines, rule_between_texts
+from course_utils.views.drawing import listed, name_lines
 from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
@@ -45,8 +44,8 @@ def first_second(prefill: float, without: float, cached: float) -> Figure:
         f"Two lines of marks over one second, a mark for each word. The first word comes after {prefill:.2f} s in "
         f"both; later ones take {without:.2f} s when everything is read again and {cached:.3f} s with a cache. Words: "
         f"{counted}.",
-        f"The first word takes {prefill:.2f} seconds either way. Each later one takes as long again without a cache, "
-        f"and {1000 * cached:.0f} ms with one.",
+        f"The first word takes {prefill:.2f} seconds in both cases. Each later one takes as long again without a "
+        f"cache, and {1000 * cached:.0f} ms with one.",
     )
 
 
@@ -108,7 +107,7 @@ def rises(caches: Any) -> Figure:
     return described(
         fig,
         f"How far the loss rises above that with exact keys and values, in nats per token: {'; '.join(bars)}.",
-        f"A bar is what rounding costs, and the line on it its standard error. The most: {worst}.",
+        f"Each bar shows what rounding costs, and the line on it the standard error. The largest: {worst}.",
     )
 
 
@@ -146,90 +145,15 @@ def token_times(curves: Any) -> Figure:
     ]
     alt = (
         "Left: milliseconds to write one token over the tokens so far, T, both axes logarithmic. Right: how many times "
-        f"faster the cache is, beside a dashed line of T times. {'; '.join(sentences)}."
+        f"faster the cache is, next to a dashed line that marks T times. {'; '.join(sentences)}."
     )
     grown = [
         f"{without[-1] / without[0]:.0f} times as long without a cache and {cached[-1] / cached[0]:.1f} times with one "
         f"({name})"
         for name, (_, without, cached) in curves.items()
     ]
-    return described(fig, alt, f"From the shortest prefix to the longest, a token comes to take {listed(grown)}.")
-
-
-def zoo(models: Any, machines: Any, T: int = 2**17) -> Figure:
-    """Draw what models keep of each of T tokens, upwards, and the FLOPs per byte of their attention, to the right.
-
-    models: costs.zoo.Model, several. machines: two costs.roofline.Machine, whose ridge points are drawn.
-    """
-    fig = new_figure(720, 540)
-    ax = fig.subplots()
-    places = {one.name: (one.step(T).intensity, one.kept_bytes(T) / T / 1024) for one in models}
-    x, y = zip(*places.values(), strict=True)
-    ax.scatter(x, y, s=40, color=palette.INK, zorder=3)
-    ax.set(xscale="log", yscale="log", xlim=(0.6, 1600), ylim=(4, 600))
-    fig.subplots_adjust(left=0.06, right=0.985, top=0.94, bottom=0.11)
-    for place, machine in enumerate(sorted(machines, key=lambda each: each.ridge_point)):
-        ax.annotate(f"{machine.name}: {machine.ridge_point:.0f}", (machine.ridge_point, 600), va="top",
-                    xytext=(-4 + 8 * place, -4), ha=("right", "left")[place], textcoords="offset points")  # fmt: skip
-    ax.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
-    ax.set_yticks([4, 16, 64, 256], ["4", "16", "64", "256"])
-    ax.minorticks_off()
-    ax.set_xlabel("attention in a decode step, FLOPs per byte")
-    ax.set_title(f"KiB kept of a token, at T = {T:,}")
-    taken = [Bbox.from_bounds(x - 7, y - 7, 14, 14) for x, y in map(ax.transData.transform, places.values())]
-    for one in models:
-        _name_dot(ax, places[one.name], f"{one.name} ({one.year})", one.kind, taken)
-    for machine in machines:
-        rule_between_texts(ax, machine.ridge_point)
-    dots = "; ".join(f"{name}: {y:.1f} KiB, {x:.3g} FLOPs per byte" for name, (x, y) in places.items())
-    ridges = " and ".join(f"{machine.name} at {machine.ridge_point:.0f}" for machine in machines)
-    alt = (
-        f"A chart of {len(places)} models, both axes logarithmic: KiB kept of each of {T:,} tokens, over the FLOPs per "
-        f"byte of attention in a decode step. {dots}. Dotted lines: the ridge points of {ridges}."
-    )
-    least = min(places, key=lambda name: places[name][1])
-    farthest = max(places, key=lambda name: places[name][0])
     return described(
-        fig,
-        alt,
-        f"The lower a model, the longer the texts that fit; {least} keeps the least. The farther right, the less its "
-        f"attention waits for memory; {farthest} is farthest.",
-    )
-
-
-def occupancy(traces: Any) -> Figure:
-    """Draw what the slots of a store do, step by step: hold a token, are reserved and empty, are free.
-
-    traces: title -> costs.fragmentation.Trace.
-    """
-    fig = new_figure(720, 280)
-    axes = np.atleast_1d(fig.subplots(1, len(traces), sharey=True))
-    last = max(len(trace.steps) for trace in traces.values())
-    for ax, (title, trace) in zip(axes, traces.items(), strict=True):
-        filled = np.array([step.filled for step in trace.steps]) / trace.n_slots
-        reserved = np.array([step.reserved for step in trace.steps]) / trace.n_slots
-        steps = np.arange(len(trace.steps))
-        ax.fill_between(steps, 0, filled, color=palette.QUERY, linewidth=0, label="hold a token")
-        ax.fill_between(steps, filled, reserved, color=palette.INK, alpha=0.5, linewidth=0, label="reserved, empty")
-        ax.set(xlim=(0, last), ylim=(0, 1.04))
-        ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-        ax.set_xlabel("step")
-        ax.set_title(title)
-    axes[0].set_ylabel("share of the slots")
-    handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="lower center", ncol=2)
-    fig.subplots_adjust(left=0.085, right=0.985, top=0.9, bottom=0.34, wspace=0.12)
-    sentences = [
-        f"{title}: {trace.mean_reserved:.0%} reserved and {trace.mean_filled:.0%} filled while requests wait, done "
-        f"after {len(trace.steps)} steps"
-        for title, trace in traces.items()
-    ]
-    return described(
-        fig,
-        f"{len(traces)} panels, the share of the slots over the steps. {'; '.join(sentences)}.",
-        "Grey is memory in which nobody else can write, so the more of it, the more steps the same requests take: "
-        + listed(f"{len(trace.steps):,} with {title}" for title, trace in traces.items())
-        + ".",
+        fig, alt, f"From the shortest prefix to the longest, the time for a token grows: it takes {listed(grown)}."
     )
 
 

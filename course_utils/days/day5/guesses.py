@@ -47,7 +47,7 @@ def texts_on_a_card() -> Guess:
         5, "texts on a card",
         "LLaMA 7B with 8 heads of keys and values: how many texts of 2048 tokens fit on a GPU with 24 GiB?",
         truth=(24 * 2**30 - 2 * model.parameters()) // model.cache_bytes(2048), low=1, high=1000, scale="log",
-        why="Fewer heads make two of the weight matrices smaller, too.",
+        why="Fewer heads make two of the weight matrices smaller too.",
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def a_smaller_cache() -> Guess:
         5, "a smaller cache",
         "The cache is six times smaller: how many times faster is a step at T = 4096?",
         truth=longest["faster"], low=0.5, high=10, scale="log",
-        why="Recorded on one thread of a CPU. The picture below has the others.",
+        why="Recorded on one thread of a CPU. The picture below shows the other kinds too.",
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def how_often_o_is_rescaled() -> Guess:
     larger = scores.cummax(dim=-1).values.diff() > 0
     return Guess.number(
         6, "how often o is rescaled",
-        "A row of 4,096 random scores: how many of them are larger than all before, on average?",
+        "A row of 4,096 random scores: how many of them are larger than all scores before them, on average?",
         truth=1 + larger.sum(dim=-1).double().mean(), low=1, high=4096, scale="log",
         why="Counted over a thousand rows, the first score included.",
     )  # fmt: skip
@@ -45,7 +45,7 @@ def errors_in_bfloat16(errors: list[float]) -> Guess:
     nearer = "tiled is nearer" if of_tiled < of_naive else "naive is nearer"
     return Guess.choice(
         6, "errors in bfloat16",
-        "With bfloat16 inputs: which comes nearer to float64?",
+        "With bfloat16 inputs: which comes closer to float64?",
         choices=["naive is nearer", "tiled is nearer", "much the same"],
         truth="much the same" if 0.7 < of_tiled / of_naive < 1.4 else nearer,
         why="Naive attention stores the scores and the weights in 16 bits.",
@@ -67,7 +67,7 @@ def bytes_against_fast_memory() -> Guess:
         "How much do tiles move, with this much and with more?",
         [16, 32, 64, 128, 256], truth=by_tiles, low=0.1, high=1000, scale="log", unit="MB",
         x_label="fast memory, KiB", y_label="bytes moved", x_scale="log",
-        why="By the formula. Blocks of queries grow with the fast memory, so K and V cross less often.",
+        why="From the formula. Blocks of queries grow with the fast memory, so K and V cross less often.",
     )  # fmt: skip
 
 
@@ -79,23 +79,7 @@ def a_row_without_a_mask() -> Guess:
         "The numbers of row 0 are 0 to 9, those of row 1 are 10 to 19. Without a mask, and with BLOCK = 4: what is the "
         "sum of row 0?",
         truth=behind_each_other[:loaded].sum(), low=0, high=200,
-        why="Three blocks of 4 are 12 numbers, two of them of row 1.",
-    )  # fmt: skip
-
-
-def a_larger_block() -> Guess:
-    scores = np.array([0.5, 2, 1, -1, 3, 2.5, 0, 1.5, -2, 3.5])
-
-    def new_maxima(block: int) -> int:
-        peaks = [scores[i : i + block].max() for i in range(0, 10, block)]
-        return len(set(np.maximum.accumulate(peaks)))
-
-    return Guess.choice(
-        6, "a larger block",
-        "The scores 0.5, 2, 1, −1, 3, 2.5, 0, 1.5, −2, 3.5. BLOCK goes from 4 to 8. What changes?",
-        choices=["the weights", "how often m grows", "both", "neither"],
-        truth="neither" if new_maxima(4) == new_maxima(8) else "how often m grows",
-        why="Blocks of 4 have the peaks 2, 3 and 3.5.",
+        why="Three blocks of 4 are 12 numbers, and two of these belong to row 1.",
     )  # fmt: skip
 
 
@@ -117,7 +101,7 @@ def time_without_skipping(times: float) -> Guess:
         "An H100, a causal kernel, d_head 128, 8,192 tokens. Now it computes and masks every tile, and skips none: "
         "how many times as long does it take?",
         truth=times, low=0.5, high=8, scale="log", unit="times",
-        why="The record says so. At this width twice the tiles do not take quite twice the time.",
+        why="This is what was measured. At this width, twice as many tiles do not take quite twice the time.",
     )  # fmt: skip
 
 
@@ -127,5 +111,5 @@ def memory_of_a_layer_in_tiles() -> Guess:
         6, "memory of a layer in tiles",
         "How many MB do the tensors of this layer take at one time, at most, when its attention runs in tiles?",
         truth=bytes_in_tiles / 1e6, low=1, high=1000, scale="log", unit="MB",
-        why="What is left are rows of queries, keys, values and outputs. A tile itself is a few kB.",
+        why="Only rows of queries, keys, values and outputs are left. A tile itself takes a few kB.",
     )  # fmt: skip

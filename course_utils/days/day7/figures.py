@@ -1,13 +1,13 @@
-"""The drawings of day 7: what a batch costs, the knee, empty slots, hits; then budgets, speculation, more machines."""
+"""The drawings of day 7: a shared step, slots, a store of blocks, hits; then limits, budgets, laws and gains."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from matplotlib.ticker import NullLocator
+import numpy as np
+from matplotlib.ticker import MaxNLocator, NullLocator
 
-from course_utils.days.shared.roofline_figure import roofline as roofline
 from course_utils.views import palette
 from course_utils.views.drawing import listed, name_lines
 from course_utils.views.picture import described, new_figure
@@ -16,98 +16,114 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from course_utils.serving.latency import Mean
+    from course_utils.costs.fragmentation import Trace
+    from course_utils.serving.costs import Published, SlowerOfTwo
+    from course_utils.serving.simulate import Log
 
 _SIZE = (680, 290)
 _STYLES = [(palette.QUERY, "-", "o"), (palette.GREEN, "--", "^"), (palette.INK, ":", "s")]
 _BARS = [palette.WEIGHT, palette.INK, palette.WRONG]
 
 
-def batches(counts: Sequence[int], seconds: Sequence[float]) -> Figure:
-    """Seconds of a step, left, and tokens a second, right, for so many requests in it."""
+def shared_step(counts: Sequence[int], seconds: Sequence[float]) -> Figure:
+    """Draw what a step takes that serves so many requests, left, and the tokens that come out in a second, right."""
     _as_many(counts, seconds)
-    fig = new_figure(*_SIZE)
+    fig = new_figure(680, 250)
     left, right = fig.subplots(1, 2)
     rates = [count / each for count, each in zip(counts, seconds, strict=True)]
-    left.plot(counts, [1e3 * each for each in seconds], color=palette.QUERY, marker="o")
-    left.set_ylabel("ms a step")
-    right.plot(counts, rates, color=palette.VALUE, marker="s")
-    right.set_ylabel("tokens a second")
-    for ax in (left, right):
-        ax.set_ylim(0)
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(list(counts), [str(count) for count in counts])
-        ax.set_xlabel("requests in a step")
+    names = [str(count) for count in counts]
+    for ax, values, colour, title, form in (
+        (left, [1e3 * each for each in seconds], palette.QUERY, "milliseconds for a step", "%.0f"),
+        (right, rates, palette.VALUE, "tokens per second, all together", "{:,.0f}"),
+    ):
+        ax.bar_label(ax.bar(names, values, color=colour), fmt=form)
+        ax.set_title(title)
+        ax.set_xlabel("texts that grow side by side")
+        ax.set_ylim(0, 1.15 * max(values))
+        ax.set_yticks([])
     fig.tight_layout()
-    return described(
-        fig,
-        f"From {counts[0]} to {counts[-1]} requests a step grows from {1e3 * seconds[0]:.1f} to "
-        f"{1e3 * seconds[-1]:.1f} ms, and the tokens a second from {rates[0]:.0f} to {rates[-1]:.0f}.",
-        f"{counts[-1] / counts[0]:.0f} times as many requests make a step only {seconds[-1] / seconds[0]:.1f} times as "
-        f"long, so the tokens a second become {rates[-1] / rates[0]:.0f} times as many.",
-    )
-
-
-def knee(rates: Sequence[float], waits: Sequence[Mean], goodputs: Sequence[Mean], bears: float) -> Figure:
-    """The p95 of TTFT in seconds, left, and goodput, right, at rates of requests a second; bears: what is the most."""
-    _as_many(rates, waits)
-    _as_many(rates, goodputs)
-    fig = new_figure(*_SIZE)
-    left, right = fig.subplots(1, 2)
-    for ax, means, colour in ((left, waits, palette.QUERY), (right, goodputs, palette.VALUE)):
-        ax.errorbar(rates, [each.mean for each in means], [each.error for each in means], color=colour, marker="o",
-            capsize=3)  # fmt: skip
-        ax.axvline(bears, color=palette.INK, linestyle="--")
-        ax.set_xlabel("requests a second")
-        ax.set_ylim(0)
-    left.set_ylabel("p95 of TTFT, s")
-    right.set_ylabel("goodput, requests a second")
-    left.text(bears, 0.95, "at most ", ha="right", va="top", transform=left.get_xaxis_transform(),
-        color=palette.INK)  # fmt: skip
-    fig.tight_layout()
-    best = max(zip(rates, waits, goodputs, strict=True), key=lambda each: each[2].mean)
     points = ", ".join(
-        f"{rate:g}: {wait.mean:.2f} s and {good.mean:.1f}"
-        for rate, wait, good in zip(rates, waits, goodputs, strict=True)
+        f"{count}: {1e3 * each:.0f} ms and {rate:,.0f}"
+        for count, each, rate in zip(counts, seconds, rates, strict=True)
     )
     return described(
         fig,
-        f"The p95 of the time to the first token, and goodput, at so many requests a second: {points}. "
-        f"A dashed line at {bears:.1f}, the most that is borne.",
-        f"Goodput is highest at {best[0]:g} requests a second, where the p95 has grown from {waits[0].mean:.2f} to "
-        f"{best[1].mean:.2f} s; what comes on top of that only waits.",
+        f"A step in which so many texts each grow by a token, and the tokens per second: {points}.",
+        f"{counts[-1]} texts together wait {seconds[-1] / seconds[0]:.1f} times as long for a token as one alone, "
+        f"and get {rates[-1] / rates[0]:.0f} times as many tokens per second.",
     )
 
 
-def waste(sizes: Sequence[int], shares: Sequence[float], reserved: float) -> Figure:
-    """Draw the share of slots that stay empty in blocks of so many slots, beside that of a reservation, 0 to 1."""
-    _as_many(sizes, shares)
-    fig = new_figure(560, 290)
-    ax = fig.add_subplot()
-    names = [*map(str, sizes), "reserved"]
-    colours = [palette.VALUE] * len(sizes) + [palette.WRONG]
-    bars = ax.bar(names, [100 * each for each in (*shares, reserved)], color=colours)
-    ax.bar_label(bars, fmt="%.1f")
-    ax.set_ylim(0, 100)
-    ax.set_xlabel("slots of a block")
-    ax.set_ylabel("% of the slots empty")
+def slots_in_use(logs: Mapping[str, Log]) -> Figure:
+    """Draw how many slots have work in each step, a panel for each log, by its title."""
+    fig = new_figure(*_SIZE)
+    axes = np.atleast_1d(fig.subplots(1, len(logs), sharey=True))
+    last = max(len(log.steps) for log in logs.values())
+    for ax, (title, log) in zip(axes, logs.items(), strict=True):
+        counts = [len(step.parts) for step in log.steps]
+        ax.fill_between(range(len(counts)), 0, log.n_slots, color=palette.INK, alpha=0.25, linewidth=0)
+        ax.fill_between(range(len(counts)), 0, counts, step="post", color=palette.QUERY, linewidth=0)
+        ax.set(xlim=(0, last), ylim=(0, log.n_slots))
+        ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        ax.set_xlabel("step")
+        ax.set_title(f"{title}: {len(counts):,} steps")
+    axes[0].set_ylabel("slots with work")
     fig.tight_layout()
-    points = ", ".join(f"{size}: {share:.1%}" for size, share in zip(sizes, shares, strict=True))
+    points = "; ".join(
+        f"{title}: {log.use:.0%} of the slots over {len(log.steps):,} steps" for title, log in logs.items()
+    )
     return described(
         fig,
-        f"Empty slots in blocks of so many slots: {points}. Reserved for the longest: {reserved:.1%}.",
-        "Only the last block of a text has empty slots, so the share grows with the size of a block, to "
-        f"{shares[-1]:.0%} at {sizes[-1]:,}; a reservation leaves {reserved:.0%} empty.",
+        f"{len(logs)} panels, how many of the slots have work in each step. {points}.",
+        "Grey is a slot that waits for its neighbours. Work is in "
+        + listed(f"{log.use:.0%} of the slots ({title})" for title, log in logs.items())
+        + ".",
     )
 
 
-def hit_rates(kinds: Mapping[str, Sequence[float]]) -> Figure:
-    """Hit rates, 0 to 1, of a cache of blocks and of a radix tree, for each kind of traffic."""
+def occupancy(traces: Mapping[str, Trace]) -> Figure:
+    """Draw what the places of a store do, step by step: hold a token, are reserved and empty, are free.
+
+    traces: title -> costs.fragmentation.Trace.
+    """
+    fig = new_figure(720, 280)
+    axes = np.atleast_1d(fig.subplots(1, len(traces), sharey=True))
+    last = max(len(trace.steps) for trace in traces.values())
+    for ax, (title, trace) in zip(axes, traces.items(), strict=True):
+        filled = np.array([step.filled for step in trace.steps]) / trace.n_slots
+        reserved = np.array([step.reserved for step in trace.steps]) / trace.n_slots
+        steps = np.arange(len(trace.steps))
+        ax.fill_between(steps, 0, filled, color=palette.QUERY, linewidth=0, label="hold a token")
+        ax.fill_between(steps, filled, reserved, color=palette.INK, alpha=0.5, linewidth=0, label="reserved, empty")
+        ax.set(xlim=(0, last), ylim=(0, 1.04))
+        ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        ax.set_xlabel("step")
+        ax.set_title(title)
+    axes[0].set_ylabel("share of the places")
+    handles, labels = axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="lower center", ncol=2)
+    fig.subplots_adjust(left=0.085, right=0.985, top=0.9, bottom=0.34, wspace=0.12)
+    sentences = [
+        f"{title}: {trace.mean_reserved:.0%} reserved and {trace.mean_filled:.0%} filled while requests wait, done "
+        f"after {len(trace.steps)} steps"
+        for title, trace in traces.items()
+    ]
+    return described(
+        fig,
+        f"{len(traces)} panels, the share of the places over the steps. {'; '.join(sentences)}.",
+        "Grey is memory in which nobody else can write, so the more of it, the more steps the same requests take: "
+        + listed(f"{len(trace.steps):,} with {title}" for title, trace in traces.items())
+        + ".",
+    )
+
+
+def hit_rates(kinds: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:
+    """Hit rates, 0 to 1: a group of bars for each kind of traffic, with one for each of two names."""
     if not kinds:
         raise ValueError("kinds is empty: give at least one kind of traffic")
     fig = new_figure(620, 290)
     ax = fig.add_subplot()
-    for side, (name, colour, hatch) in enumerate((("blocks", palette.QUERY, ""), ("tree", palette.VALUE, "//"))):
+    for side, (name, colour, hatch) in enumerate(zip(names, (palette.QUERY, palette.WRONG), ("", "//"), strict=True)):
         places = [place + 0.38 * (side - 0.5) for place in range(len(kinds))]
         bars = ax.bar(places, [100 * rates[side] for rates in kinds.values()], 0.36, color=colour, hatch=hatch,
             edgecolor=palette.ink_on(colour), linewidth=0, label=name)  # fmt: skip
@@ -117,49 +133,97 @@ def hit_rates(kinds: Mapping[str, Sequence[float]]) -> Figure:
     ax.set_ylim(0, 100)
     ax.legend()
     fig.tight_layout()
-    points = ", ".join(f"{kind} {blocks:.1%} and {tree:.1%}" for kind, (blocks, tree) in kinds.items())
-    most = max(tree - blocks for blocks, tree in kinds.values())
+    points = ", ".join(f"{kind} {first:.1%} and {second:.1%}" for kind, (first, second) in kinds.items())
+    best = max(kinds, key=lambda kind: kinds[kind][0])
     return described(
         fig,
-        f"Hit rates of blocks and of a radix tree: {points}.",
-        f"The tree finds at most {100 * most:.1f} points more, because blocks miss only what fills no whole block.",
+        f"Hit rates, {names[0]} and {names[1]}: {points}.",
+        f"Most is found in “{best}”: {kinds[best][0]:.0%} ({names[0]}) and {kinds[best][1]:.0%} ({names[1]}).",
     )
 
 
-def _as_many(places: Sequence[float], values: Sequence[object]) -> None:
+def limits(cost: SlowerOfTwo, published: Sequence[Published], contexts: Sequence[int] = (0, 500)) -> Figure:
+    """Draw the two times that a step waits for, over its tokens, and the measurements that they are fitted to.
+
+    contexts: cached tokens that each of the tokens reads, with a line of memory for each.
+    """
+    if not 1 <= len(contexts) <= len(_STYLES) - 1:
+        raise ValueError(f"{len(contexts)} contexts: give 1 to {len(_STYLES) - 1}")
+    fig = new_figure(680, 360)
+    ax = fig.add_subplot()
+    tokens = 2 ** np.arange(12)
+    for T, (colour, dashes, _) in zip(contexts, _STYLES, strict=False):
+        memory = [1e3 * cost.memory(int(n), int(n) * T) for n in tokens]
+        ax.plot(tokens, memory, color=colour, linestyle=dashes, label=f"memory, {T} cached each")
+    ax.plot(tokens, [1e3 * cost.per_token * n for n in tokens], color=palette.WRONG, linewidth=2.5, label="arithmetic")
+    kinds = {"decode": ("o", [row for row in published if "decode" in row.what]),
+             "prompt": ("s", [row for row in published if "decode" not in row.what])}  # fmt: skip
+    for name, (mark, rows) in kinds.items():
+        ax.scatter([row.tokens for row in rows], [1e3 * row.seconds for row in rows], marker=mark, s=24,
+            color="none", edgecolors=palette.INK, label=f"measured, {name}", zorder=3)  # fmt: skip
+    hidden = cost.hidden()
+    ax.axvline(hidden, color=palette.INK, linewidth=0.8, linestyle=":")
+    ax.set(xscale="log", yscale="log", xlim=(0.85, 2500), ylim=(4, 400))
+    ticks = [1, 4, 16, 64, 256, 1024]
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
+    ax.set_yticks([5, 10, 30, 100, 300], ["5", "10", "30", "100", "300"])
+    ax.minorticks_off()
+    ax.set_xlabel("tokens that a step computes")
+    ax.set_ylabel("ms for a step")
+    ax.legend(fontsize=9)
+    fig.tight_layout()
+    return described(
+        fig,
+        f"Milliseconds of a step over its tokens, both axes logarithmic. With empty caches memory takes from "
+        f"{1e3 * cost.memory(1):.1f} ms at 1 token to {1e3 * cost.memory(2048):.0f} at 2,048, and arithmetic from "
+        f"{1e3 * cost.per_token:.2f} to {2048e3 * cost.per_token:.0f}; they cross at {hidden:.0f} tokens. "
+        f"{len(kinds['decode'][1])} measured decode steps lie at the lines of memory, the longest of "
+        f"{len(kinds['prompt'][1])} prompts at that of arithmetic.",
+        f"The higher of two lines is what a step waits for. Up to {hidden:.0f} tokens that is memory, if caches are "
+        "empty, and longer caches move the crossing to the right.",
+    )
+
+
+def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Sequence[float]) -> Figure:
+    """Draw gaps in seconds, marks for each name, left, and the share that kept a promise, right, over the budgets."""
+    _as_many(names, kept)
+    fig = new_figure(720, 320)
+    left, right = fig.subplots(1, 2)
+    for (name, values), (colour, _, mark) in zip(gaps.items(), _STYLES, strict=False):
+        left.plot(names, [1e3 * value for value in values], color=colour, linestyle="", marker=mark, label=name)
+    _milliseconds(left, [1e3 * value for values in gaps.values() for value in values])
+    left.set_ylabel("a gap, ms")
+    left.legend()
+    bars = right.bar(names, [100 * share for share in kept], color=palette.VALUE)
+    right.bar_label(bars, fmt="%.1f")
+    right.set_ylim(0, 112)
+    right.set_yticks([0, 50, 100])
+    right.set_ylabel("% that kept the promise")
+    for ax in (left, right):
+        ax.set_xlabel("budget, tokens per step")
+    fig.tight_layout()
+    points = "; ".join(
+        f"{name}: " + ", ".join(f"{1e3 * value:.0f} at {budget}" for value, budget in zip(values, names, strict=True))
+        for name, values in gaps.items()
+    )
+    best = max(range(len(names)), key=lambda place: kept[place])
+    return described(
+        fig,
+        f"Gaps in milliseconds by budget. {points}. Kept the promise: "
+        + ", ".join(f"{share:.1%} at {budget}" for share, budget in zip(kept, names, strict=True))
+        + ".",
+        f"Most requests keep the promise with a budget of {names[best]}, {kept[best]:.1%}: below it they wait for "
+        "their first token, above it for the next one.",
+    )
+
+
+def _as_many(places: Sequence[object], values: Sequence[object]) -> None:
     if not places or len(places) != len(values):
         raise ValueError(f"{len(places)} places and {len(values)} values: give one of each, at least one")
 
 
-def gaps(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str]) -> Figure:
-    """What is told of the gaps, a line for each name, over the budgets: rows of (budget, seconds for each name)."""
-    if not rows or not 1 <= len(names) <= len(_STYLES):
-        raise ValueError(f"{len(rows)} budgets and {len(names)} names: give at least one and 1 to {len(_STYLES)}")
-    fig = new_figure(560, 330)
-    ax = fig.add_subplot()
-    lines = {name: [seconds[i] * 1e3 for _, seconds in rows] for i, name in enumerate(names)}
-    for (name, values), (colour, dashes, mark) in zip(lines.items(), _STYLES, strict=False):
-        ax.plot(range(len(rows)), values, color=colour, linestyle=dashes, marker=mark, label=name)
-    ax.set_xticks(range(len(rows)), [budget for budget, _ in rows])
-    _milliseconds(ax, [value for values in lines.values() for value in values])
-    ax.set_xlabel("budget, tokens of a step")
-    ax.set_ylabel("a gap, ms")
-    fig.subplots_adjust(left=0.11, right=0.85, top=0.96, bottom=0.17)
-    name_lines(ax)
-    points = "; ".join(
-        f"{name}: " + ", ".join(f"{value:.0f} at {budget}" for value, (budget, _) in zip(values, rows, strict=True))
-        for name, values in lines.items()
-    )
-    grown = listed(f"{values[-1] / values[0]:.1f} times as long ({name})" for name, values in lines.items())
-    return described(
-        fig,
-        f"The gap between two tokens in milliseconds, over the budget. {points}.",
-        f"From the left end to the right gaps become {grown}: a budget shortens the rare ones most.",
-    )
-
-
-def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
-    """Probabilities of a few tokens side by side: a group for each token, a bar for each name, at most three."""
+def laws(lines: Mapping[str, Sequence[float]], words: Sequence[str]) -> Figure:
+    """Probabilities of a few words side by side: a group for each word, a bar for each name, at most three."""
     if not 1 <= len(lines) <= len(_STYLES):
         raise ValueError(f"{len(lines)} laws: give 1 to {len(_STYLES)}")
     fig = new_figure(560, 300)
@@ -168,8 +232,7 @@ def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
     for i, ((name, law), colour) in enumerate(zip(lines.items(), _BARS, strict=False)):
         places = [token + (i - (len(lines) - 1) / 2) * width for token in range(len(law))]
         ax.bar(places, law, width=width * 0.92, color=colour, edgecolor=palette.INK, linewidth=0.6, label=name)
-    ax.set_xticks(range(max(map(len, lines.values()))))
-    ax.set_xlabel("token")
+    ax.set_xticks(range(len(words)), words)
     ax.set_ylabel("probability")
     ax.legend()
     fig.tight_layout()
@@ -177,40 +240,7 @@ def laws(lines: Mapping[str, Sequence[float]]) -> Figure:
     (target, p), *others = lines.items()
     off = [f"{max(abs(a - b) for a, b in zip(law, p, strict=True)):.3f} ({name})" for name, law in others]
     caption = f"Counting tells the rules apart: a bar is off that of {target} by up to {listed(off)}." if off else ""
-    return described(fig, f"How probable each token is. {points}.", caption)
-
-
-def moving(lines: Mapping[str, float], links: Mapping[str, float], step: float) -> Figure:
-    """Milliseconds to send bytes: a line for each thing that moves (bytes), over links (bytes a second).
-
-    step: seconds of a decode step, drawn as a level.
-    """
-    if not links or not 1 <= len(lines) <= len(_STYLES):
-        raise ValueError(f"{len(lines)} lines and {len(links)} links: give 1 to {len(_STYLES)} and at least one")
-    fig = new_figure(720, 340)
-    ax = fig.add_subplot()
-    times = {name: [n_bytes / rate * 1e3 for rate in links.values()] for name, n_bytes in lines.items()}
-    for (name, values), (colour, dashes, mark) in zip(times.items(), _STYLES, strict=False):
-        ax.plot(range(len(links)), values, color=colour, linestyle=dashes, marker=mark, label=name)
-    ax.axhline(step * 1e3, color=palette.INK)
-    ax.annotate("a decode step", (len(links) - 1, step * 1e3), (0, 4), textcoords="offset points", ha="right")
-    ax.set_xticks(range(len(links)), list(links))
-    _milliseconds(ax, [value for values in times.values() for value in values])
-    ax.set_ylabel("ms to send")
-    fig.subplots_adjust(left=0.11, right=0.65, top=0.96, bottom=0.17)
-    name_lines(ax)
-    points = "; ".join(
-        f"{name}: " + ", ".join(f"{value:.3g} over {link}" for value, link in zip(values, links, strict=True))
-        for name, values in times.items()
-    )
-    over = {name: [link for link, ms in zip(links, values, strict=True) if ms > step * 1e3]
-            for name, values in times.items()}  # fmt: skip
-    slow = [f"“{name}” over {listed(links_over)}" for name, links_over in over.items() if links_over]
-    return described(
-        fig,
-        f"Milliseconds to send, beside a decode step of {step * 1e3:.0f} ms. {points}.",
-        f"What lies above the line takes longer than a step: {'; '.join(slow) or 'nothing here'}.",
-    )
+    return described(fig, f"How probable each word is. {points}.", caption)
 
 
 def gains(batches: Sequence[int], lines: Mapping[str, Sequence[float]]) -> Figure:

@@ -490,6 +490,111 @@ class SchedulerWatch(Watch):
         return {**sizes, "requests": requests}
 
 
+# A batch that refills -------------------------------------------------------------------------------------------------
+
+
+class BatchWatch(Watch):
+    """What `BatchScheduler` promises. It knows who waits and who runs, and what each has computed and generated."""
+
+    def __init__(self, n_slots: int, n_blocks: int, block_size: int):
+        self.n_slots, self.n_blocks, self.block_size = n_slots, n_blocks, block_size
+        self.waiting: dict[str, tuple[int, int]] = {}  # name -> prompt, new
+        self.running: dict[str, list[int]] = {}  # name -> prompt, new, computed, generated
+        self.is_over = False
+
+    def observe(self, method: str, args: tuple, result: Sequence[float] | None, error: type[Exception] | None) -> None:
+        """Record what a call returned or raised. Raises BrokenPromise."""
+        if self.is_over:
+            return  # nothing is promised any more
+        if method == "add":
+            name, prompt, new = args
+            self._add(name, prompt, new, error)
+            return
+        after = sum(self._blocks(computed + 1) for _, _, computed, _ in self.running.values())
+        if after > self.n_blocks:
+            if error is not MemoryError:
+                problem = f"those that run need {_count(after, 'block')} in this step, of {self.n_blocks}"
+                breaks(NO_ROOM, f"{problem}, and {_not_raised(MemoryError, error)}")
+            self.is_over = True
+            return
+        if error or result is None:
+            breaks("what can be is done", f"it raised {error.__name__ if error else 'an error'}, and nothing is amiss")
+        names = [LETTERS[int(place)] for place in result[::2]]
+        self._step(dict(zip(names, map(int, result[1::2]), strict=True)))
+
+    def _add(self, name: str, prompt: int, new: int, error: type[Exception] | None) -> None:
+        needed = self._blocks(prompt + new - 1)
+        if error and needed <= self.n_blocks:
+            breaks("who fits is taken", f"{name} was refused with {error.__name__}, though it fits alone")
+        if needed > self.n_blocks and error is not ValueError:
+            problem = f"{name} needs {needed} blocks in the end, of {self.n_blocks}"
+            breaks("who never fits is refused", f"{problem}, and {_not_raised(ValueError, error)}")
+        if not error:
+            self.waiting[name] = prompt, new
+
+    def _step(self, plan: Mapping[str, int]) -> None:
+        unknown = [name for name in plan if name not in self.running and name not in self.waiting]
+        if unknown:
+            breaks("who is finished is not planned", f"{unknown[0]} is not there, or finished")
+        # who runs computes one token, and takes a block where its last one is full
+        for name, state in self.running.items():
+            if plan.get(name) != 1:
+                breaks("who runs computes one token", f"{name} runs, and {_planned(plan, name)}")
+            state[2] += 1
+        # what is left of slots and blocks lets others in, in order of arrival, as far as they fit
+        joined = [name for name in plan if name in self.waiting]
+        for name, (prompt, new) in list(self.waiting.items()):
+            free = self.n_blocks - sum(self._blocks(computed) for _, _, computed, _ in self.running.values())
+            slots = self.n_slots - len(self.running)
+            fits = slots > 0 and self._blocks(prompt) <= free
+            if not fits:
+                self._check_nobody_else(name, prompt, joined, slots, free)
+                break
+            if name not in plan:
+                overtaken = [other for other in joined if other not in self.running]
+                if overtaken:
+                    breaks(IN_ORDER, f"{overtaken[0]} is planned, and {name}, which came earlier, is not")
+                breaks("who fits comes in", f"{name} waits, though a slot and {_blocks(free)} free for its prompt")
+            if plan[name] != prompt:
+                breaks("a prompt is computed at once", f"{name} has a prompt of {prompt}, and {_planned(plan, name)}")
+            del self.waiting[name]
+            self.running[name] = [prompt, new, prompt, 0]
+        # each of them has generated a token, and leaves with its last one
+        for name in plan:
+            self.running[name][3] += 1
+        self.running = {name: state for name, state in self.running.items() if state[3] < state[1]}
+
+    def _check_nobody_else(self, name: str, prompt: int, joined: Sequence[str], slots: int, free: int) -> None:
+        """Break a promise if anybody came in from here on: the first that does not fit ends the row."""
+        later = [other for other in joined if other not in self.running]
+        if not later:
+            return
+        if later[0] != name:
+            breaks(IN_ORDER, f"{later[0]} is planned, and {name}, which came earlier, is not")
+        if slots <= 0:
+            breaks(
+                "no more than there are slots", f"{name} comes in, and {_count(self.n_slots, 'slot')} in all are taken"
+            )
+        needed = _count(self._blocks(prompt), "block")
+        breaks("no more blocks than there are", f"{name} comes in with {needed}, and {_blocks(free)} free")
+
+    def _blocks(self, tokens: int) -> int:
+        return math.ceil(tokens / self.block_size)
+
+    def picture(self) -> dict[str, Any]:
+        """Return what is computed and generated, for a player."""
+        names = ("prompt", "new", "computed", "generated")
+        requests = {name: dict(zip(names, state, strict=True)) for name, state in self.running.items()}
+        requests |= {name: dict(zip(names, (*sizes, 0, 0), strict=True)) for name, sizes in self.waiting.items()}
+        return {
+            "n_blocks": self.n_blocks, "block_size": self.block_size, "n_slots": self.n_slots, "requests": requests,
+        }  # fmt: skip
+
+
+def _planned(plan: Mapping[str, int], name: str) -> str:
+    return f"the plan gives it {_count(plan[name], 'token')}" if name in plan else "it is not in the plan"
+
+
 # A window with drafts -------------------------------------------------------------------------------------------------
 
 

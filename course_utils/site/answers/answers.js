@@ -6,6 +6,10 @@ import { keepAnswer, onOtherTab, readAnswer, readDay } from "./answer_store.js";
 import { give, onStage, reasonAgainst, stop, warmUp } from "./python_client.js";
 
 const REFUSED = "Your browser keeps nothing of this page. Download your work as a notebook before you close it.";
+const NOT_CHECKED = "not checked yet";
+const OUT_OF_DATE = "You have changed the text since this check.";
+const NOTHING_PRINTED =
+  "It ran and printed nothing. To see a result, call your function below it, such as print(its_name(…)).";
 const days = {};
 const answers = [];
 
@@ -31,7 +35,8 @@ class Answer {
     this.day = Number(place.dataset.day);
     this.exercise = place.dataset.exercise;
     this.full = Number(place.dataset.points);
-    this.kept = { points: 0, status: "" };
+    this.kept = { points: 0, status: "" }; // with `source`, and with `passed`, the last text that passed
+    this.checked = null; // what was kept at the last check, whose result is shown
     this.editor = null;
     this.taking = false; // whether a kept text comes into the editor
     this.draw();
@@ -51,6 +56,7 @@ class Answer {
     this.progress = element("div", { className: "course-loading", hidden: true });
     this.result = element("div", { className: "course-result" });
     this.warning = element("p", { className: "course-warning", textContent: REFUSED, hidden: true });
+    this.outdated = element("p", { className: "course-outdated", textContent: OUT_OF_DATE, hidden: true });
     for (const each of [this.result, this.warning]) each.setAttribute("role", "status");
     this.code = this.place.querySelector(".course-code");
     Object.assign(this.code, { tabIndex: 0, role: "button", ariaLabel: `Write your answer to ${this.exercise}` });
@@ -60,8 +66,15 @@ class Answer {
       event.preventDefault();
       this.write();
     });
-    const bar = element("div", { className: "course-buttons" }, ...Object.values(this.buttons), this.points);
-    this.place.append(bar, this.progress, this.warning, this.result);
+    this.state = element("span", { className: "course-state" });
+    const bar = element(
+      "div",
+      { className: "course-buttons" },
+      ...Object.values(this.buttons),
+      this.state,
+      this.points,
+    );
+    this.place.append(bar, this.progress, this.warning, this.outdated, this.result);
     this.showPoints();
   }
 
@@ -89,7 +102,18 @@ class Answer {
     const unit = this.full === 1 ? "point" : "points";
     this.points.textContent = `${passed ? "✓ " : ""}${this.kept.points} of ${this.full} ${unit}`;
     this.points.classList.toggle("course-passed", passed);
+    const isUnchecked = this.kept.source !== undefined && this.kept.status === "";
+    this.state.textContent = isUnchecked && this.kept.source !== this.data?.stubs[this.exercise] ? NOT_CHECKED : "";
+    this.outdated.hidden = !(isUnchecked && this.checked);
     showTotal();
+  }
+
+  // Keep a text that was typed or brought. One that was checked last, or that passed earlier, needs no new check.
+  async change(source) {
+    const passed = this.kept.passed;
+    if (source === this.checked?.source) await this.keep(this.checked);
+    else if (source === passed) await this.keep({ source, status: "passed", points: this.full });
+    else await this.keep({ source, status: "", points: 0 });
   }
 
   // Load the editor in place of the text, and Python beside it.
@@ -114,7 +138,7 @@ class Answer {
       text,
       label: `Your answer to ${this.exercise}`,
       onChange: (source) => {
-        if (!this.taking) this.keep({ source, status: "", points: 0 });
+        if (!this.taking) this.change(source);
       },
       onCheck: () => {
         this.check();
@@ -123,11 +147,11 @@ class Answer {
     });
   }
 
-  async keep(kept) {
-    this.kept = kept;
+  async keep({ source, status, points }) {
+    this.kept = { source, status, points, passed: status === "passed" ? source : this.kept.passed };
     this.showPoints();
     try {
-      await keepAnswer(this.day, this.exercise, kept);
+      await keepAnswer(this.day, this.exercise, this.kept);
     } catch {
       this.warning.hidden = false;
     }
@@ -143,13 +167,20 @@ class Answer {
         );
       }
       const { status, points } = message;
-      if (this.editor.text === cell) return this.keep({ source: cell, status, points });
+      this.checked = { source: cell, status, points };
+      if (this.editor.text === cell) return this.keep(this.checked);
       return undefined; // the text was changed during the check, so it is unchecked
     });
   }
 
   async run() {
-    await this.work("run", (message) => this.say(message.text || "It ran and printed nothing."));
+    let printed = "";
+    await this.work("run", ({ kind, text }) => {
+      if (kind === "printing")
+        printed = text; // so far
+      else if (kind === "failed") this.say(printed ? `${printed.trimEnd()}\n\n${text}` : text);
+      else this.say(text || NOTHING_PRINTED);
+    });
   }
 
   // Send the answer to Python, with all that it may use, and pass on what comes back.
@@ -157,6 +188,8 @@ class Answer {
     await this.write();
     if (!this.editor) return;
     const [earlier, cell] = [await this.earlier(), this.editor.text];
+    if (this.buttons.check.disabled) return; // it runs already
+    this.checked = null;
     this.result.replaceChildren();
     this.busy(true);
     const { day, exercise, data } = this;
@@ -200,6 +233,7 @@ class Answer {
     if (!this.editor) return;
     if (this.editor.text !== this.data.stubs[this.exercise] && !confirm("Restore the starting code and discard yours?"))
       return;
+    this.checked = null;
     this.editor.setText(this.data.stubs[this.exercise]);
     this.result.replaceChildren();
   }
@@ -218,14 +252,14 @@ function showTotal() {
   if (!line) return;
   const earned = answers.reduce((sum, answer) => sum + answer.kept.points, 0);
   const full = answers.reduce((sum, answer) => sum + answer.full, 0);
-  line.querySelector("b").textContent = `${earned} of ${full} points`;
+  line.querySelector(".course-sum").textContent = `${earned} of ${full} points`;
 }
 
 function offerNotebooks(line) {
   const file = element("input", { type: "file", accept: ".ipynb", hidden: true });
   const download = element("button", { type: "button", textContent: "Download as a notebook" });
   const take = element("button", { type: "button", textContent: "Open a notebook", onclick: () => file.click() });
-  const news = element("span");
+  const news = element("p");
   news.setAttribute("role", "status");
   const day = () => answers[0].day;
   download.onclick = async () => {
@@ -240,11 +274,21 @@ function offerNotebooks(line) {
       const data = await dataOf(day());
       news.textContent = await takeAll(day(), data, openNotebook(await file.files[0].text(), data));
     } catch (error) {
-      news.textContent = ` ${error.message}`;
+      news.textContent = error.message;
     }
     file.value = ""; // so that the same file can be chosen again
   };
-  line.append(element("b"), " on this page. ", download, " ", take, file, news);
+  const points = element(
+    "p",
+    {},
+    element("b", { className: "course-sum" }),
+    " on this page. ",
+    download,
+    " ",
+    take,
+    file,
+  );
+  line.append(points, news);
 }
 
 // Take the answers of a notebook, and keep those to exercises that need PyTorch for the next download. Return the news.
@@ -256,13 +300,13 @@ async function takeAll(day, { stubs }, sources) {
   const question = `Replace ${lost.length} answers on this page? Download them first to keep them.`;
   if (lost.length && !confirm(question)) return "";
   for (const answer of mine) {
-    await answer.keep({ source: sources[answer.exercise], status: "", points: 0 });
+    await answer.change(sources[answer.exercise]);
     answer.take(answer.kept);
   }
   for (const name of written.filter((name) => !mine.some(({ exercise }) => exercise === name))) {
     await keepAnswer(day, name, { source: sources[name], status: "", points: 0 }).catch(() => {});
   }
-  return ` ${mine.length} answers are here now. Check them to get their points.`;
+  return `${mine.length} answers are here now. Check them to get their points.`;
 }
 
 // On the course map: the points of each day.

@@ -8,6 +8,8 @@ let count = 0;
 let stage = null; // what is being loaded
 let listenToStages = () => {};
 
+const OTHER = "Stopped, because another exercise was started. Only one runs at a time. Your code is unchanged.";
+
 export const NOT_HERE =
   "This browser does not let the page run Python here. Open the page from a server, such as the one that " +
   'make site ARGS="--python --serve" starts, or do this exercise in JupyterLab.';
@@ -82,7 +84,7 @@ function startClock() {
 
 // Give a task to Python; `listen` is called with each message, the last one being { kind: "done" }.
 export function give(task, listen) {
-  if (running) stop();
+  if (running) end({ kind: "failed", text: OTHER });
   warmUp();
   count += 1;
   running = { id: count, listen, timer: 0 };
@@ -91,7 +93,7 @@ export function give(task, listen) {
 }
 
 // End what runs. The text stays, and a new worker is warm soon.
-export const stop = () => end({ kind: "failed", text: "Stopped. Your text is as it was." });
+export const stop = () => end({ kind: "failed", text: "Stopped. Your code is unchanged." });
 
 function end(message, again = true) {
   worker?.terminate();

@@ -49,7 +49,10 @@ self.onmessage = async ({ data }) => {
   };
   try {
     if (task === "check") module.check(day, exercise, givenCells, earlierCells, cell, report);
-    else postMessage({ kind: "printed", id, text: module.run(day, givenCells, earlierCells, cell) });
+    else {
+      const printing = (text) => postMessage({ kind: "printing", id, text });
+      postMessage({ kind: "printed", id, text: module.run(day, givenCells, earlierCells, cell, printing) });
+    }
   } catch (error) {
     postMessage({ kind: "failed", id, text: String(error) });
   }

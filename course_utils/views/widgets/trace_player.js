@@ -231,8 +231,8 @@ function drawRequests(node, picture, before) {
       "div",
       "course-trace-head",
       {},
-      `${usedBy(picture)} of ${countOf(picture.n_blocks, "block")} in use · budget ` +
-        `${countOf(picture.budget, "token")} a step`,
+      `${usedBy(picture)} of ${countOf(picture.n_blocks, "block")} in use · ` +
+        (picture.n_slots ? countOf(picture.n_slots, "slot") : `budget ${countOf(picture.budget, "token")} a step`),
     ),
   );
   const table = make("table", "course-trace-requests", { "aria-label": "requests" });

@@ -30,8 +30,8 @@ class TracePlayer(CourseWidget):
     "pictures": [one before each call], "promise": its name, "said": what went wrong, as the end of a sentence}, as
     `checks.examples.adversary.as_data` makes it. A picture of blocks has "n_blocks", "block_size" and "tables" (blocks
     by sequence), and perhaps "texts" (tokens up to the end of a block, by block), "prompts" and "lengths" (by
-    sequence). One of a scheduler has "n_blocks", "block_size", "budget" and "requests", each with "prompt", "new",
-    "computed" and "generated". Of any other nothing is drawn.
+    sequence). One of a scheduler has "n_blocks", "block_size", "budget" or "n_slots", and "requests", each with
+    "prompt", "new", "computed" and "generated". Of any other nothing is drawn.
     `.step` counts the calls made, from 0, and can be read and set; `.last` is the step of the broken promise.
     Raises ValueError where one of these is missing or is something else.
     """
@@ -176,7 +176,8 @@ def _verify_trace(trace: Any) -> dict[str, Any]:
     for place, picture in enumerate(pictures):
         if not isinstance(picture, Mapping):
             raise ValueError(f'trace["pictures"][{place}] has to be a dict')
-        needs = {"requests": ("n_blocks", "block_size", "budget"), "tables": ("n_blocks", "block_size")}
+        limit = "n_slots" if "n_slots" in picture else "budget"
+        needs = {"requests": ("n_blocks", "block_size", limit), "tables": ("n_blocks", "block_size")}
         missing = [key for kind, keys in needs.items() if kind in picture for key in keys if key not in picture]
         if missing:
             raise ValueError(f'trace["pictures"][{place}] lacks "{missing[0]}"')
@@ -233,9 +234,8 @@ def _draw_requests(ax, picture, left, top):
     from matplotlib.patches import Rectangle
 
     small = {"va": "center", "parse_math": False, "fontsize": 10}
-    head = (
-        f"{_blocks_used(picture)} of {_count_of(picture['n_blocks'], 'block')} in use, a budget of {picture['budget']}"
-    )
+    limit = f"{picture['n_slots']} slots" if "n_slots" in picture else f"a budget of {picture['budget']}"
+    head = f"{_blocks_used(picture)} of {_count_of(picture['n_blocks'], 'block')} in use, {limit}"
     ax.text(left, top + 6, head, **small)
     for place, (name, request) in enumerate(picture["requests"].items()):
         y = top + 24 + 26 * place

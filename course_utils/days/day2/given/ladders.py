@@ -150,7 +150,7 @@ def stable_softmax(rng: np.random.Generator) -> list[Rung]:
         Rung("three axes, axis −2", (draw(rng, 2, 4, 3), -2),
             "A negative axis counts from the end: −2 of three axes is the middle one. NumPy understands it as it is."),
         Rung("the axis given by name", (draw(rng, 3, 2), 0), "The second parameter is called axis.",
-            lambda softmax, x, axis: {"weights": softmax(x, axis=axis)}),
+            softmax_by_name),
         Rung("x stays as it was", (hidden,),
             "The function writes into the x that was passed in. Make a new array: x - peak in "
             "place of x -= peak, and no x[...] = value.",
@@ -206,6 +206,14 @@ def large_in_half() -> np.ndarray:
     return np.array([[60_000, -np.inf, 59_968], [-60_000, -59_968, -np.inf]], dtype=np.float16)
 
 
+def softmax_by_name(softmax: Callable, x: np.ndarray, axis: int) -> dict[str, Any]:
+    return {"weights": softmax(x, axis=axis)}
+
+
+def logsumexp_by_name(logsumexp: Callable, x: np.ndarray, axis: int) -> dict[str, Any]:
+    return {"logsumexp": logsumexp(x, axis=axis)}
+
+
 def logsumexp(rng: np.random.Generator) -> list[Rung]:
     apart = quarters(rng, 3, 4) + np.array([[10_000.0], [0.0], [-10_000.0]])
     hidden = draw(rng, 3, 4)
@@ -240,8 +248,12 @@ def logsumexp(rng: np.random.Generator) -> list[Rung]:
             "A negative axis counts from the end: −2 of three axes is the middle one. NumPy understands it as it is."),
         Rung("other axes of length one stay", (draw(rng, 1, 4, 1), 1),
             "Only axis disappears: (1, 4, 1) along axis 1 gives (1, 1). Give np.squeeze the axis."),
+        Rung("an axis of length one before the last", (draw(rng, 2, 1, 3),),
+            "Only the last axis disappears: (2, 1, 3) gives (2, 1). squeeze() without an axis drops both."),
+        Rung("an axis of length one after the middle", (draw(rng, 3, 4, 1), 1),
+            "Only axis disappears: (3, 4, 1) along axis 1 gives (3, 1). Give squeeze the axis."),
         Rung("the axis given by name", (draw(rng, 3, 2), 0), "The second parameter is called axis.",
-            lambda logsumexp, x, axis: {"logsumexp": logsumexp(x, axis=axis)}),
+            logsumexp_by_name),
         Rung("x stays as it was", (hidden,),
             "The function writes into the x that was passed in. Make a new array: x - peak in "
             "place of x -= peak, and no x[...] = value.",
@@ -621,6 +633,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
+AXIS_BY_NAME = "{f}(x, axis=axis)"
 LADDERS = {
     "variance_by_hand": Ladder(
         ("var_raw_64", "var_scaled_64", "mean_if_equal_64"),
@@ -643,9 +656,19 @@ LADDERS = {
         small=(Small(("… n d", "… m d", "… m e")),),
     ),
     "stable_softmax": Ladder(
-        ("softmax",), ("weights",), stable_softmax, forbidden=STABLE_SOFTMAX, small=(Small(("…",)),)
+        ("softmax",),
+        ("weights",),
+        stable_softmax,
+        forbidden=STABLE_SOFTMAX,
+        small=(Small(("…",), measures=(softmax_by_name,), names=("x", "axis"), code=AXIS_BY_NAME), Small(("…",))),
     ),
-    "logsumexp": Ladder(("logsumexp",), ("logsumexp",), logsumexp, forbidden=LIBRARY_LOGSUMEXP, small=(Small(("…",)),)),
+    "logsumexp": Ladder(
+        ("logsumexp",),
+        ("logsumexp",),
+        logsumexp,
+        forbidden=LIBRARY_LOGSUMEXP,
+        small=(Small(("…",), measures=(logsumexp_by_name,), names=("x", "axis"), code=AXIS_BY_NAME), Small(("…",))),
+    ),
     "half_attention": Ladder(
         ("half_attention",),
         ("output",),

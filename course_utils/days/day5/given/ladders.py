@@ -57,11 +57,11 @@ def cached_step(rng: np.random.Generator) -> list[Rung]:
     single = tuple(each.astype(np.float32) for each in tokens(4, 3, 2, (2, 2)))
     return [
         Rung("the first token: cache is None", tokens(1, 3, 2),
-            "With cache=None there is one key: the output is v_t, and the cache that comes back is (k_t, v_t).",
+            "With cache=None there is one key: the output is v_t, and the returned cache is (k_t, v_t).",
             first_step),
         Rung("one token after three", after(3, 3, 2),
-            "The new key and value go behind those of the cache, along the axis of the tokens. Then the "
-            "query attends to all four, itself included.",
+            "The new key and value go after those in the cache, along the token axis. Then the query attends to all "
+            "four tokens, its own included.",
             one_step),
         Rung("one token after one", after(1, 2, 5), "Two keys now: the one in the cache, and the token's own.",
             one_step),
@@ -70,7 +70,7 @@ def cached_step(rng: np.random.Generator) -> list[Rung]:
             "All sequences and heads at once: output (B, h, 1, d_v), keys (B, h, T + 1, d_k).",
             one_step),
         Rung("all sizes equal", after(2, 2, 2, (2, 2)),
-            "With B = h = T = d, a wrong axis raises no error. Tokens are the axis before the last.",
+            "With B = h = T = d, a wrong axis raises no error. Tokens are the second-to-last axis.",
             one_step),
         Rung("large scores", large, "exp(1000) is infinity: torch.softmax is safe for large scores.", one_step),
         Rung("keys that differ in the seventh digit", near,
@@ -82,16 +82,16 @@ def cached_step(rng: np.random.Generator) -> list[Rung]:
         Rung("120 tokens", tokens(120, 1, 1), EVERY_STEP, decode),
         Rung("as many tokens as heads and sequences", tokens(3, 3, 3, (3, 3)), EVERY_STEP, decode),
         Rung("two texts in turns", (*tokens(4, 3, 2), *tokens(4, 3, 2, (2, 1))),
-            "Two sequences are decoded in turns, each with its own cache. All that is remembered must be in the "
-            "cache that comes back, nothing elsewhere.",
+            "Two sequences are decoded in turns, each with its own cache. Everything that is remembered must be in the "
+            "returned cache, and nowhere else.",
             in_turns),
         Rung("two continuations of one cache",
             (*tokens(3, 3, 2, (1, 2)), *tokens(2, 3, 2, (1, 2)), *tokens(2, 3, 2, (1, 2))),
-            "One cache is continued twice, by different tokens: neither may see the other's. So the cache that is "
-            "handed in must stay as it was: make new tensors, and a new pair.",
+            "One cache is continued twice, with different tokens: neither continuation may see the other's. So the "
+            "cache that is passed in must stay as it was: make new tensors, and a new pair.",
             forked),
         Rung("float32", single,
-            "Everything is float32 here, and what comes back must be too: a cache in float64 takes twice the memory.",
+            "Everything is float32 here, and what you return must be too: a cache in float64 takes twice the memory.",
             decode, SINGLE),
         Rung(UNTOUCHED, after(2, 3, 2, (2, 1)),
             "The answer is right but writes into its arguments. Make new tensors, with torch.cat.",
@@ -100,7 +100,7 @@ def cached_step(rng: np.random.Generator) -> list[Rung]:
 
 
 EVERY_STEP = (
-    "Each token goes in with the cache that the step before gave back. After T steps it holds T keys, and each output "
+    "Each token goes in with the cache that the previous step returned. After T steps it holds T keys, and each output "
     "is a row of causal attention over the whole text."
 )
 
@@ -309,20 +309,20 @@ def generate_cached(rng: np.random.Generator) -> list[Rung]:
             "With B = T, a wrong axis raises no error. logits is (B, t, vocabulary), and what counts is the "
             "last token of each row: logits[:, -1].",
             generated),
-        Rung("60 new tokens", (seed(), text(1, 3), 60), "As many new tokens come as are asked for. " + AGAIN,
+        Rung("60 new tokens", (seed(), text(1, 3), 60), "Return as many new tokens as are asked for. " + AGAIN,
             generated),
         Rung("a prompt of 40", (seed(), text(2, 40), 3), "The whole prompt goes through, however long it is. " + AGAIN,
             generated),
         Rung("token 0 among the new ones", (seed(), text(1, 4), 7, (5, 6)),
-            "Token 0 is a token like any other, and comes twice in a row here. Nothing ends "
-            "the text before `steps` tokens are there.",
+            "Token 0 is a token like any other, and occurs twice in a row here. Nothing ends the text before it has "
+            "`steps` new tokens.",
             generated),
         Rung("two texts, one after the other", (seed(), text(1, 4), 4, text(1, 3)),
-            "A new text starts with no cache: the second call of your function must know nothing of the first.",
+            "A new text starts without a cache: the second call of your function must know nothing of the first.",
             one_after_the_other),
         Rung("one prompt, two models", (seed(), text(1, 4), 4),
-            "Two models continue the same prompt, each in its own way. What your function remembers of "
-            "a prompt is of no use to another model.",
+            "Two models continue the same prompt, each in its own way. What your function remembers about a prompt is "
+            "of no use to another model.",
             two_models),
         Rung(UNTOUCHED, (seed(), text(1, 4), 3),
             "The tokens are right, but prompt is changed too. Make a new tensor, with torch.cat.",
@@ -331,8 +331,8 @@ def generate_cached(rng: np.random.Generator) -> list[Rung]:
 
 
 AGAIN = (
-    "After the prompt only the newest token goes through, (B, 1), with the cache that the call before gave back, and "
-    "with its own place in the text as its position: the first new token stands at position T."
+    "After the prompt only the newest token goes through, (B, 1), with the cache that the previous call returned, and "
+    "with its own position in the text: the first new token is at position T."
 )
 
 
@@ -386,7 +386,7 @@ def tokens_of(result: Any) -> np.ndarray:
         raise BadResult(NOTHING)
     kind = str(getattr(result, "dtype", "")).removeprefix("torch.")
     if kind.startswith(("float", "bfloat")):
-        raise BadResult(f"the tokens are {kind}, and should be whole numbers, as those of the prompt are")
+        raise BadResult(f"the tokens are {kind}, and should be whole numbers, like those of the prompt")
     return array_of(result)
 
 
@@ -415,8 +415,8 @@ def cache_bytes(rng: np.random.Generator) -> list[Rung]:
             "The last two arguments may be given by name: batch=3, bytes_per_value=1. Without them they are 1 and 2.",
             by_keyword),
         Rung("exact to the last byte", (3 * layers, heads, 2 * d_head + 1, 100 * tokens + 3, 7, 1),
-            "Bytes are counted, so every digit is right. Multiply whole numbers as they "
-            "are: float32 keeps about seven digits.",
+            "Bytes can be counted to the last digit. Multiply whole numbers as they are: float32 keeps about seven "
+            "digits.",
             to_the_last_byte),
         Rung("other numbers", (heads, layers, 7, d_head, 3, 1),
             "2 · n_layers · n_kv_heads · d_head · n_tokens · batch · bytes_per_value."),
@@ -455,10 +455,10 @@ def longest_context(rng: np.random.Generator) -> list[Rung]:
             "The last token does not fit any more: round down.",
             whole_tokens),
         Rung("one byte over", (tokens * a_token + 1, 3, heads, d_head),
-            "The byte that is left is no token: round down.",
+            "The byte that is left over is not a token: round down.",
             whole_tokens),
         Rung("some bytes over", (tokens * a_token + a_token - 1, 3, heads, d_head),
-            "A part of a token is no token: round down, do not round to the nearest.",
+            "Part of a token is not a token: round down, not to the nearest number.",
             whole_tokens),
         Rung("not even one token", (a_token - 1, 3, heads, d_head), "Not even one token fits: return 0.", whole_tokens),
         Rung("nothing", (0, 3, heads, d_head), "No bytes, no tokens: return 0.", whole_tokens),
@@ -470,14 +470,15 @@ def longest_context(rng: np.random.Generator) -> list[Rung]:
             "bytes_per_value is the width of one number.",
             whole_tokens),
         Rung("40 GB for Llama 3 8B", (40 * 10**9, 32, 8, 128),
-            "131 072 bytes a token. Return a whole number of tokens.",
+            "131 072 bytes per token. Return a whole number of tokens.",
             whole_tokens),
         Rung("a huge budget, one byte too few", (4 * 3 * (10**17 + 16) - 1, 1, 3, 1),
-            "Whole numbers of any size divide exactly with //. A float, from / or in a floor, keeps about 16 digits. "
-            "A bound of your own on the tokens is too small for some budget.",
+            "Whole numbers of any size divide exactly with //. A float, from / or before a floor, keeps about 16 "
+            "digits. Any upper bound that you set on the tokens is too small for some budget.",
             whole_tokens),
         Rung("a budget beyond 64 bits", (10**30 - int(rng.integers(1, 10**6)), 3, heads, d_head),
-            "A budget may be any whole number. Python's own have no end; those of NumPy and PyTorch end at 2^63.",
+            "A budget may be any whole number. Python's own integers have no limit; those of NumPy and PyTorch end at "
+            "2^63.",
             whole_tokens),
     ]  # fmt: skip
 
@@ -499,26 +500,26 @@ def decode_intensity(rng: np.random.Generator) -> list[Rung]:
     group, kv, d_head, tokens = (int(rng.integers(*ends)) for ends in ((3, 7), (2, 5), (30, 200), (500, 9000)))
     return [
         Rung("every query head its own kv head, fp16", (32, 32, 128, 4096),
-            "Work out both sides: the FLOPs of QKᵀ and of weights times V, then the bytes of all keys and values. "
-            "Each number of the cache is 2 bytes and takes part in one multiply-add, 2 FLOPs."),
+            "Work out both sides: the FLOPs of QKᵀ and of weights times V, then the bytes of all keys and values. Each "
+            "number in the cache takes 2 bytes and takes part in one multiply-add, 2 FLOPs."),
         Rung("four query heads to a kv head", (32, 8, 128, 4096),
             "Each query head computes, but keys and values are read once for the whole group."),
         Rung("one kv head for all", (32, 1, 128, 4096), "With one kv head all query heads use what is read once."),
         Rung("4 bytes a value", (8, 8, 64, 100, 4), "bytes_per_value is the width of one number of the cache."),
         Rung("1 byte a value", (8, 2, 64, 100, 1), "bytes_per_value is the width of one number of the cache."),
         Rung("8 bytes a value, three query heads to a kv head", (6, 2, 64, 100, 8),
-            "The quotient is no whole number, and not rounded."),
+            "The ratio is not a whole number. Do not round it."),
         Rung("64 query heads, one kv head", (64, 1, 128, 2000), "All 64 query heads use what is read once."),
         Rung("one token, one number", (1, 1, 1, 1),
             "One score and one output number: two multiply-adds. One key and one value: 4 bytes."),
         Rung("10 tokens", (8, 4, 16, 10), "Ten times the tokens take ten times the FLOPs and ten times the bytes."),
         Rung("a group that is no power of two", (group * kv, kv, d_head, tokens),
-            "FLOPs by the number of query heads, bytes by the number of kv heads."),
+            "FLOPs depend on the number of query heads, bytes on the number of kv heads."),
         Rung("by keyword", (group * kv, kv, d_head, tokens),
-            "Without bytes_per_value it is 2. It may be given by name.",
+            "bytes_per_value is 2 when left out. It may be given by name.",
             intensity_by_keyword),
         Rung("a million tokens", (64, 8, 128, 2**20),
-            "There are more FLOPs than 32 bits can count: stay with Python's whole numbers."),
+            "There are more FLOPs than 32 bits can count: use Python's own whole numbers."),
     ]  # fmt: skip
 
 
@@ -543,34 +544,37 @@ def absorbed_step(rng: np.random.Generator) -> list[Rung]:
         Rung("one token", sizes(2, 1, 3, 2, 4), "A single weight is 1: the output of head i is c W_UV[i].",
             over_latents),
         Rung("one head, two tokens", sizes(1, 2, 3, 4, 2),
-            "Turn the query with W_UK, score the latents, softmax, blend the latents, and apply W_UV to the blend.",
+            "Multiply the query by W_UK, score the latents, take the softmax, blend the latents, and multiply the "
+            "blend by W_UV.",
             over_latents),
         Rung("3 heads, 5 tokens", sizes(3, 5, 4, 2, 6), "Each head has its own query, W_UK and W_UV, and all have the "
             "same latents.", over_latents),
         Rung("d_latent = 2, d_head = 16", sizes(2, 4, 2, 16, 3),
-            "The scale is √d_head, that of the keys that nobody makes: the scores are the same numbers.", over_latents),
+            "The scale is √d_head, from the width of the keys, although no key is made: the scores are the same "
+            "numbers.", over_latents),
         Rung("d_latent = 16, d_head = 2", sizes(2, 4, 16, 2, 3),
-            "The scale is √d_head, that of the keys that nobody makes: the scores are the same numbers.", over_latents),
+            "The scale is √d_head, from the width of the keys, although no key is made: the scores are the same "
+            "numbers.", over_latents),
         Rung("all sizes equal", sizes(3, 3, 3, 3, 3),
             "With h = T = d_latent = d_head, a wrong axis raises no error. q W_UKᵀ is a sum over d_head, the last "
             "axis of both.", over_latents),
-        Rung("one head", sizes(1, 6, 3, 5, 2), "Also one head has an axis of its own: the output is (1, d_v).",
+        Rung("one head", sizes(1, 6, 3, 5, 2), "A single head has its axis too: the output is (1, d_v).",
             over_latents),
         Rung("large scores", large, "exp(1000) is infinity: torch.softmax is safe for large scores.", over_latents),
         Rung("large scores in one of two heads", apart,
-            "Each head has a maximum of its own, and that is what has to be subtracted: not one of both heads, not the "
-            "mean, not the first score. torch.softmax along the tokens does it.", over_latents),
-        Rung("80 tokens", sizes(4, 80, 6, 3, 2), "Softmax runs over the tokens, of which there are T.", over_latents),
+            "Each head has its own maximum, and that is what has to be subtracted: not the maximum over both heads, "
+            "not the mean, not the first score. torch.softmax along the tokens does it.", over_latents),
+        Rung("80 tokens", sizes(4, 80, 6, 3, 2), "The softmax runs over the T tokens.", over_latents),
         Rung("float32", tuple(x.astype(np.float32) for x in sizes(2, 5, 3, 4, 2)),
             "Everything is float32 here, and so is the output.", over_latents, SINGLE),
         Rung(UNTOUCHED, sizes(2, 4, 3, 2, 3), "The answer is right but writes into its arguments. Make new tensors.",
             latents_changed),
         Rung("the products are PyTorch's", watched,
-            "The output is right, but the products are made where nobody can count them. Make them with PyTorch: no "
-            ".numpy(), .tolist() or .item().", products_elsewhere),
+            "The output is right, but the products are computed where they cannot be counted. Compute them with "
+            "PyTorch: no .numpy(), .tolist() or .item().", products_elsewhere),
         Rung("no keys or values are made", watched,
-            "The output is right, but it takes several times the multiply-adds that are needed. Turn the one query, "
-            "and the one blend, and leave the latents as they are.", makes_keys),
+            "The output is right, but it takes several times the multiply-adds that are needed. Multiply the one query "
+            "and the one blend by the matrices, and leave the latents as they are.", makes_keys),
     ]  # fmt: skip
 
 
@@ -631,26 +635,26 @@ def quantise(rng: np.random.Generator) -> list[Rung]:
     empty[1] = 0
     return [
         there("3 tokens", vectors(3, 5),
-            "Each token has a scale of its own: the largest |x| of its vector, over 127. Its numbers are divided by it "
-            "and rounded."),
-        there("all numbers negative", negative, "The scale is made of the largest |x|, so the sign plays no part."),
+            "Each token has its own scale: the largest |x| of its vector, divided by 127. Its numbers are divided by "
+            "the scale and rounded."),
+        there("all numbers negative", negative, "The scale comes from the largest |x|, so the sign plays no part."),
         there("all numbers positive", np.abs(vectors(2, 3)),
-            "Whole numbers go from −127 to 127 on both sides of 0: the scale is the largest |x| over 127."),
+            "The whole numbers go from −127 to 127: the scale is the largest |x| divided by 127."),
         there("2 heads, 5 tokens", vectors(2, 5, 4), "Scales are (h, T): one for each token and head."),
         there("3 texts, 2 heads, 4 tokens", vectors(3, 2, 4, 6), "Any number of leading axes: count from the end."),
         there("all sizes equal", vectors(3, 3, 3),
-            "With equal sizes, a wrong axis raises no error. The largest |x| is that along the last axis."),
+            "With equal sizes, a wrong axis raises no error. Take the largest |x| along the last axis."),
         there("one vector, no leading axis", vectors(7), "Without leading axes there is a single scale."),
         there("one outlier", outlier,
             "A large number spoils the vector that it is in, and no other: each vector has its own scale."),
         there("very small numbers", vectors(2, 4, size=1e-6), "Small vectors have small scales; nothing is added."),
         there("a vector of zeros", empty, "A vector of zeros has the scale 0 and whole numbers 0."),
         there("no warning for a vector of zeros", empty,
-            "0 / 0 is NaN, and NaN is no int8: NumPy warns. Divide by something else where the scale is 0.",
+            "0 / 0 is NaN, and int8 has no NaN, so NumPy warns. Divide by something else where the scale is 0.",
             without_a_warning),
         there("int8 and float32", vectors(2, 3, 4),
-            "The numbers are right, but not in int8 and float32. Whole numbers in another type take more than a byte "
-            "each, and a scale in float64 takes eight.", in_one_byte),
+            "The numbers are right, but not in int8 and float32. Whole numbers of a different type take more than a "
+            "byte each, and a scale in float64 takes eight.", in_one_byte),
         there("x stays as it was", vectors(2, 3), "The function writes into x. Make new arrays.", changes),
         back("back: 3 tokens", stored(3, 5), "Each whole number times the scale of its vector."),
         back("back: 2 heads, 4 tokens", stored(2, 4, 6), "scales[..., None] has an axis for the numbers of a vector."),
@@ -733,16 +737,16 @@ def ring_cache(rng: np.random.Generator) -> list[Rung]:
             "view returns (k, v) of the shapes (1, d_k) and (1, d_v): only what was appended, no empty slots.",
             ring_views),
         Rung("before it is full", (4, *tokens(3), [1, 2, 3]),
-            "A view with more rows than tokens has those of another ring: what belongs to a ring is made in __init__, "
-            "as self.name.",
+            "If a view has more rows than there are tokens, they come from another ring: create what belongs to a ring "
+            "in __init__, as self.name.",
             ring_views,
             shape_hint="Before the window is full the view has a row for each token so far, oldest first."),
         Rung("exactly full", (3, *tokens(3), [3]), "All three tokens are still there.", ring_views),
         Rung("one token more than the window", (3, *tokens(4), [4]),
-            "The oldest token is gone, the newest is the last row.",
+            "The oldest token is gone, and the newest is the last row.",
             ring_views),
         Rung("a view after each of 11 tokens", (4, *tokens(11), list(range(1, 12))),
-            "The view always has the last tokens, oldest first, however often the ring has come round.",
+            "The view always has the last tokens, oldest first, however often the ring has gone round.",
             ring_views),
         Rung("keys and values of the same width", (3, *tokens(5, 2, 2), [2, 5]),
             "view returns the keys first, then the values.",
@@ -750,27 +754,28 @@ def ring_cache(rng: np.random.Generator) -> list[Rung]:
         Rung("a window of one", (1, *tokens(3), [1, 2, 3]), "Only the newest token is there.", ring_views),
         Rung("60 tokens", (7, *tokens(60), [13, 14, 15, 60]), "The last seven tokens, oldest first.", ring_views),
         Rung("view called twice", (3, *tokens(5), 4),
-            "A view only looks: asked twice it gives the same, and the next append goes on as if nobody had asked.",
+            "view only looks: called twice, it returns the same tokens both times, and the next append works as if "
+            "nobody had looked.",
             view_twice),
         Rung("two rings at once", (3, 2, *tokens(5)),
-            "Two rings are filled in turns and must not share anything. What belongs to a "
-            "ring is made in __init__, as self.name.",
+            "Two rings are filled in turn and must not share anything. Create what belongs to a ring in __init__, as "
+            "self.name.",
             two_rings),
         Rung("a view kept while tokens are appended", (3, *tokens(7), list(range(1, 8))),
-            "A view that was handed out stays as it was, whatever is appended later. It must be no part of the "
-            "storage, neither a slice nor the list itself: clone it, or stack it anew.",
+            "A view that was returned stays as it was, whatever is appended later. It must not be part of the storage, "
+            "neither a slice nor the list itself: clone it, or stack it again.",
             store_views),
         Rung("keys of one number, a window of 20", (20, *tokens(50, 1, 4), [19, 21, 50]),
-            "The widths of keys and values are whatever comes, and the window any number from 1.",
+            "Keys and values may have any width, and the window may be any number from 1.",
             ring_views),
         Rung("equal tokens, and zeros", (4, *alike, list(range(1, 10))),
-            "Two tokens may be equal, and a key may be all zeros. Each is a token, and takes a row.",
+            "Two tokens may be equal, and a key may be all zeros. Each is a token and takes up a row.",
             ring_views),
         Rung(UNTOUCHED, (3, *tokens(7)), "The view is right, but append writes into the tensors it is given.",
             ring_changes),
         Rung("float32 comes back", (3, *tokens(5)),
-            "Keys and values come in float32, and so they go out, as two tensors: a cache in float64 takes twice the "
-            "memory. torch.zeros makes float32, or take k.dtype.",
+            "Keys and values come in as float32 and must come out as float32, in two tensors: a cache in float64 takes "
+            "twice the memory. torch.zeros makes float32, or take k.dtype.",
             ring_types),
         Rung("the memory does not grow", (4, *tokens(80), True),
             f"{TOO_MUCH} What leaves the window must be overwritten or dropped.",
@@ -781,7 +786,7 @@ def ring_cache(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
-TOO_MUCH = "At some time in a text of 80 tokens, with a window of 4, more than three windows of numbers are kept."
+TOO_MUCH = "At some point in a text of 80 tokens, with a window of 4, more numbers are kept than three windows hold."
 
 
 def ring_views(cls: Callable, window: int, keys: Array, values: Array, looks: Sequence[int]) -> dict[str, Any]:
@@ -965,8 +970,8 @@ def paged_cache(rng: np.random.Generator) -> list[Rung]:
         rung("one token", 2, 2, "a ?a",
             "gather returns (k, v) of the shapes (1, d): only what was appended, no empty slots."),
         rung("one sequence over two blocks", 3, 2, "a a a ?a",
-            "Three tokens take two blocks of 2. The second one is half empty, and its empty slot is no token. Other "
-            "rows too many are those of another cache: what belongs to one is made in __init__, as self.name."),
+            "Three tokens take two blocks of 2. The second one is half empty, and its empty slot is not a token. Any "
+            "other extra rows come from another cache: create what belongs to a cache in __init__, as self.name."),
         rung("every block full", 3, 2, "a a a a a a ?a",
             "Three blocks of 2 have room for six tokens, and not one append is refused. A new block is needed only "
             "when the last one has no slot left and another token comes."),
@@ -978,32 +983,33 @@ def paged_cache(rng: np.random.Generator) -> list[Rung]:
         rung("three sequences, blocks of three", 5, 3, "a b c c a a a c c b ?a ?b ?c",
             "Position p of a sequence is in slot p % block_size of block number p // block_size of its list."),
         rung("a slot left in an open block", 2, 3, "a b a c ?a b b a ?a ?b",
-            "Both blocks are taken, but neither is full: a and b may go on, and c, "
-            "which needs a block of its own, is refused."),
+            "Both blocks are taken, but neither is full: a and b may go on, but c, which needs a new block, is "
+            "refused."),
         rung("refused, and nothing is lost", 2, 2, "a a b b a b a ?a ?b",
             "A refused append leaves every sequence as it was: no half token, no length that has grown."),
         rung("the blocks of a freed sequence are used again", 3, 2, "a a b a -a c c c ?c ?b b ?b",
             "free gives back every block of the sequence. Here a gives back two, and c needs both."),
         rung("freed and filled many times", 2, 2, "a a a -a b b b -b c c c ?c -c d d d d ?d",
-            "After each free all blocks are there again. If some are missing, free does not give back all of them."),
+            "After each free, all blocks are available again. If some are missing, free does not give back all of "
+            "them."),
         rung("refused, then a block comes free", 2, 2, "a a b a a -b a a ?a",
             "After MemoryError the sequence goes on as if that append had never been. The token that was refused is "
             "gone, and the next one follows the last that was stored."),
         rung("a new sequence that is refused", 1, 2, "a b ?b ?a",
-            "b was refused its first token, so it is unknown still: gather raises KeyError."),
+            "b was refused its first token, so it is still unknown: gather raises KeyError."),
         rung("freed blocks go to two sequences", 4, 2, "a a b b a c -a b b c c ?b ?c d ?d ?b ?c",
-            "A block belongs to one sequence at a time. If two hold the same one, it was given out twice."),
+            "A block belongs to one sequence at a time. If two sequences hold the same block, it was given out twice."),
         rung("the same name again", 3, 2, "a a a -a a ?a",
-            "After free the sequence starts anew, from its first token."),
+            "After free, the sequence starts again from its first token."),
         rung("an unknown sequence", 2, 2, "a ?b -b -a ?a -a b ?b",
             "gather and free raise KeyError for a sequence that was never appended to, or that was freed."),
         rung("blocks of one token", 4, 1, "a b a b c ?a ?b -a c ?c",
             "With block_size 1 each token has a block of its own."),
         rung("one block", 1, 3, "a a a a ?a b -a b ?b", "With one block there is one sequence at a time."),
         rung("names of other kinds", 12, 2, [*NAMES, *NAMES[:5], 0],
-            "A sequence is named by a number, a text, or anything else that can be the key of a dict. 0 "
-            "and '0' are two names, and None, 0 and an empty text are names as well. Ask whether a name is "
-            "in your tables, not whether it is true.",
+            "A sequence is named by a number, a string, or anything else that can be the key of a dict. 0 and '0' are "
+            "two names, and None, 0 and an empty string are names too. Ask whether a name is in your tables, not "
+            "whether it is true.",
             paged_names),
         rung("keys of one number", 3, 2, "a b a a ?a ?b", "d may be 1: gather returns (T, 1).", d=1),
         rung("many sequences, in any order", 7, 3, busy(rng),
@@ -1013,21 +1019,21 @@ def paged_cache(rng: np.random.Generator) -> list[Rung]:
             "280 appends and some frees of five sequences, in random order.",
             d=1),
         rung("two caches at once", 2, 2, "a a b",
-            "Two caches are filled in turns and must not share anything. What belongs to a "
-            "cache is made in __init__, as self.name.",
+            "Two caches are filled in turn and must not share anything. Create what belongs to a cache in __init__, as "
+            "self.name.",
             two_paged),
         rung("what gather returned stays as it was", 2, 2, "a a a",
-            "Keys and values that were handed out stay as they were, whatever is appended or freed later. They must "
-            "not be slices of the storage: clone them.",
+            "Keys and values that were returned stay as they were, whatever is appended or freed later. They must not "
+            "be slices of the storage: clone them.",
             store_gathered),
         rung("all room is reserved at the start", 4, 2, "a b a a -a b b b",
-            "The numbers that the object holds are counted after __init__, when it is full, and after a "
-            "free. They should be those of n_blocks · block_size keys and as many values, at all times; a "
-            "few more, to keep the books, are no matter.",
+            "The numbers that the object holds are counted after __init__, when it is full, and after a free. They "
+            "should always be those of n_blocks · block_size keys and as many values; a few more for bookkeeping do "
+            "not matter.",
             reserved),
         rung("float32 comes back", 3, 2, "a b a",
-            "Keys and values come in float32, and so they go out, as two tensors: a cache in float64 takes twice "
-            "the memory. torch.zeros makes float32.",
+            "Keys and values come in as float32 and must come out as float32, in two tensors: a cache in float64 takes "
+            "twice the memory. torch.zeros makes float32.",
             paged_types),
         rung(UNTOUCHED, 6, 2, "a b a b a",
             "The keys and values are right, but append writes into the tensors it is given.",
@@ -1246,7 +1252,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             "Six calls of one token each should give the six rows of one call.",
             in_chunks),
         Rung("a prompt of 3, then two tokens at once", (*tokens(5, 4), [3, 2]),
-            "Of two new tokens the first must not see the second, and both see all that is in the cache.",
+            "Of two new tokens the first must not see the second, and both see everything in the cache.",
             in_chunks),
         Rung("chunks of 2, 3 and 1", (*tokens(6, 6), [2, 3, 1]), "How a text is cut into calls must change nothing.",
             in_chunks),
@@ -1254,20 +1260,20 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             "How a text is cut into calls must change nothing, for every sequence and head.",
             in_chunks),
         Rung("as many tokens as heads and sequences", (*tokens(6, 2, 3, 3), [3, 1, 2]),
-            "The axis of the tokens is the last but one: with equal sizes a wrong one raises no error.",
+            "Tokens are the second-to-last axis: with equal sizes, a wrong axis raises no error.",
             in_chunks),
         Rung("20 tokens one at a time", (*tokens(20, 8, 1, 2), [1] * 20),
-            "Far into the text too, each output is the row of one call.",
+            "Far into the text, too, each output is the same row that a single call gives.",
             in_chunks),
         Rung("100 tokens in chunks", (*tokens(100, 2), [40, 1, 27, 1, 1, 30]),
-            "Far into the text too, each output is the row of one call.",
+            "Far into the text, too, each output is the same row that a single call gives.",
             in_chunks),
         Rung("large scores", (*(5 * x for x in tokens(5, 4)), [2, 1, 2]),
             "The scale is √d_head, and a blocked score is −∞.",
             in_chunks),
         Rung("two continuations of one cache", (*tokens(3, 4), *tokens(2, 4), *tokens(2, 4)),
-            "One cache is continued twice, in turns, by different tokens: neither "
-            "may see the other's. Make new tensors.",
+            "One cache is continued twice, in turn, with different tokens: neither continuation may see the other's. "
+            "Make new tensors.",
             forked_chunks),
         Rung(UNTOUCHED, tokens(5, 4, 2, 1), "The outputs are right, but q, k or v is written into. Make new tensors.",
             chunk_changes),
@@ -1544,6 +1550,17 @@ SMALL_CHUNKS = (
     Small(TEXT, measures=(chunk_changes,), fixed_sizes=("T",), tensors=True, names=("q", "k", "v"),
         code="_, cache = {f}(*(x[..., :3, :] for x in (q, k, v)))\n{f}(*(x[..., 3:, :] for x in (q, k, v)), cache)"),
 )  # fmt: skip
+SMALL_SIZES = (
+    Small(
+        (whole(),) * 4,
+        measures=(by_keyword,),
+        code="{f}({args}, batch=3, bytes_per_value=1)  # with both named\n"
+        "{f}({args}, batch=3)  # with batch named\n"
+        "{f}({args}, bytes_per_value=8)  # with bytes_per_value named",
+    ),
+    Small((whole(),) * 6),
+)
+INTENSITY_BY_NAME = "{f}({args}, bytes_per_value=1)  # named\n{f}({args})  # left out"
 LADDERS = {
     "cached_step": Ladder(("cached_step",), rungs=cached_step, forbidden=WHOLE_ATTENTION, small=SMALL_STEPS),
     "generate_cached": Ladder(
@@ -1553,7 +1570,7 @@ LADDERS = {
         ("broken_cached_attention",), rungs=find_the_bug, forbidden=WHOLE_ATTENTION, small=SMALL_CHUNKS
     ),
     "cache_bytes": Ladder(
-        ("kv_cache_bytes",), ("bytes",), cache_bytes, quantities=cached, cases=BATCHED, small=(Small((whole(),) * 6),)
+        ("kv_cache_bytes",), ("bytes",), cache_bytes, quantities=cached, cases=BATCHED, small=SMALL_SIZES
     ),
     "longest_context": Ladder(
         ("longest_context",),
@@ -1568,7 +1585,10 @@ LADDERS = {
         decode_intensity,
         quantities=decoded,
         cases=SHARING,
-        small=(Small((whole(),) * 5, fits=shared_evenly),),
+        small=(
+            Small((whole(),) * 4, measures=(intensity_by_keyword,), fits=shared_evenly, code=INTENSITY_BY_NAME),
+            Small((whole(),) * 5, fits=shared_evenly),
+        ),
     ),
     "counts_by_hand": Ladder(
         ("tokens_through", "bytes_of_a_token", "with_keys_made", "with_both_absorbed"),

@@ -28,7 +28,7 @@ INFINITY = math.inf
 TOO_NEAR = "numbers that float32 cannot tell apart"
 NEW_TENSORS = (
     "The answer is right but writes into its arguments, which the caller still needs. Make new tensors, or work on "
-    "x.clone(). A slice of a tensor is a part of it, no copy."
+    "x.clone(). A slice of a tensor is part of it, not a copy."
 )
 FLOAT64 = (
     "All tensors are float64 here, and so must be what you return. torch.zeros(…) and torch.full(…) "
@@ -62,10 +62,10 @@ def online_softmax(rng: np.random.Generator) -> list[Rung]:
     some = draw(rng, 6).tolist()
     steps = (0.5 + rng.random(7).round(2)).cumsum().tolist()
     return [
-        rung("one number", [2.0], "The largest is 2, and l is e^0 = 1: each number counts e^(x − m)."),
-        rung("two equal numbers", [3.0, 3.0], "Each of them counts e^0 = 1."),
+        rung("one number", [2.0], "The largest is 2, and l is e^0 = 1: each number counts as e^(x − m)."),
+        rung("two equal numbers", [3.0, 3.0], "Each of them counts as e^0 = 1."),
         rung("two numbers, the larger first", [1.0, 0.5],
-            "m stays 1 and l is 1 + e^(0.5 − 1). A number is added by what it is below the maximum."),
+            "m stays 1 and l is 1 + e^(0.5 − 1). A number counts by how far it is below the maximum."),
         rung("two numbers, the larger last", [0.5, 1.0],
             "When m grows from 0.5 to 1, what was summed so far was relative to the "
             "old m. It shrinks by e^(m_old − m_new)."),
@@ -79,40 +79,40 @@ def online_softmax(rng: np.random.Generator) -> list[Rung]:
         rung("a 0 among others", [-1.0, 0.0, -2.0],
             "0 is a number like any other, and here the largest. `if x` is false for it."),
         rung(TOO_NEAR, (1e6 + 0.01 * rng.permutation(3)).tolist(),
-            "The numbers are 1 000 000 and a few hundredths: e^x overflows, and float32, of some seven digits, makes "
-            "them all alike. Python's floats, and float64, keep sixteen."),
+            "The numbers are 1 000 000 and a few hundredths: e^x overflows, and float32, with its seven digits, makes "
+            "them all equal. Python's floats, like float64, keep sixteen."),
         rung("large numbers", [1000.0, 1001.0, 999.0],
-            "e^1000 overflows. Only differences to the maximum go into exp, and they are never above 0."),
+            "e^1000 overflows. Only differences from the maximum go into exp, and they are never above 0."),
         rung("very negative numbers", [-1000.0, -1001.0, -999.0],
-            "e^−1000 is 0, and its logarithm −∞. Only differences to the maximum go into exp. And a start of "
-            "m = −1000 or so is a number like any other."),
+            "e^−1000 is 0, and its logarithm −∞. Only differences from the maximum go into exp. And a start of m = "
+            "−1000 or so is a number like any other."),
         rung("below −10 000 000 000", [-4e10, -4e10 - 1.0, -4e10 + 1.0],
-            "m starts at −∞. A very negative number in its place is a number like any other, and here it is the "
-            "largest. And of this size m + log l has no digits left for l: carry l itself."),
+            "m starts at −∞. A very negative number instead of −∞ is a number like any other, and here it is the "
+            "largest. And at this size m + log l has no digits left for l: carry l itself."),
         rung("below −10^300", [-1e305, -1e305, -2e305],
             "m starts at −∞. Any other start is a number like these, and here it is the largest."),
-        rung("−∞ in the middle", [1.0, -INFINITY, 2.0], "−∞ counts e^−∞ = 0: m and l stay as they are."),
+        rung("−∞ in the middle", [1.0, -INFINITY, 2.0], "−∞ counts as e^−∞ = 0: m and l stay as they are."),
         rung("−∞ first", [-INFINITY, 1.0, 0.0],
-            "−∞ − (−∞) is NaN. While m is still −∞ nothing was summed: l is 0, and there is nothing to rescale."),
-        rung("−∞ last", [0.5, 1.5, -INFINITY], "−∞ counts e^−∞ = 0: m and l stay as they are."),
+            "−∞ − (−∞) is NaN. While m is still −∞, nothing has been summed: l is 0, and there is nothing to rescale."),
+        rung("−∞ last", [0.5, 1.5, -INFINITY], "−∞ counts as e^−∞ = 0: m and l stay as they are."),
         rung("three times −∞, then numbers", [-INFINITY] * 3 + [-2.0, 1.0],
-            "−∞ − (−∞) is NaN. As long as m is −∞ nothing was summed: l stays 0."),
+            "−∞ − (−∞) is NaN. As long as m is −∞, nothing has been summed: l stays 0."),
         rung("nothing but −∞", [-INFINITY, -INFINITY], "No number counts: the pair is (−∞, 0)."),
         rung("an empty stream", [], "No number at all: the pair is (−∞, 0)."),
         rung("a list", [0.5, 2.0, 1.0],
-            "The stream may be any iterable. A list is no iterator, so next(stream) needs iter(stream) "
-            "first; a for loop does that by itself.",
+            "The stream may be any iterable. A list is not an iterator, so next(stream) needs iter(stream) first; a "
+            "for loop does that by itself.",
             of_a_list),
         rung("five hundred numbers", (3 * draw(rng, 500)).tolist(),
             "However many come: rescale when the maximum grows, add e^(x − m)."),
         rung("no number is kept", (3 * draw(rng, 400)).tolist(),
-            "The result is right, but the numbers are kept: in a list, an array or elsewhere. Of a "
-            "stream that is longer than memory only m and l can be kept, and 64 numbers at most. Read it "
-            "with one for loop, and let each number go.",
+            "The result is right, but the numbers are kept: in a list, an array or elsewhere. From a stream that is "
+            "longer than memory you can keep only m and l, and at most 64 numbers. Read it with one for loop, and let "
+            "each number go.",
             numbers_kept),
         rung("far up, twice", [-1e10, 0.0, 1000.0],
-            "The maximum jumps by more than 709. Shrink what was summed, then add e^(x − m) of the new m: what is "
-            "added relative to the old m overflows."),
+            "The maximum jumps by more than 709. Shrink the sum so far, then add e^(x − m) with the new m: relative to "
+            "the old m, the new term overflows."),
     ]  # fmt: skip
 
 
@@ -265,10 +265,10 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
             "Each query has its own maximum and its own two factors: "
             "torch.maximum works entry by entry, max does not."),
         rung("as many queries as value dimensions", *square,
-            "The factor of a query belongs to its row of o: factor[..., None] * o. "
-            "With n = d_v, a wrong axis raises no error."),
+            "A query's factor belongs to its row of o: factor[..., None] * o. With n = d_v, a wrong axis raises no "
+            "error."),
         rung("a batch with heads", *heads,
-            "m and l are (…, n), o is (…, n, d_v): the factor gets one axis more at the end, factor[..., None]."),
+            "m and l are (…, n), o is (…, n, d_v): the factor gets one more axis at the end, factor[..., None]."),
         rung("one number a value", of_keys(3, n=2, d_v=1), of_keys(2, n=2, d_v=1), "d_v may be 1."),
         rung("b is empty", here, nobody, "An empty part has m = −∞, l = 0 and o = 0. Merging with it changes nothing."),
         rung("a is empty", nobody, here, "An empty part has m = −∞, l = 0 and o = 0. Merging with it changes nothing."),
@@ -277,26 +277,26 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
             merged, {"l": (1e-6, 1e-11), "o": (1e-6, 1e-11)}),
         rung("some queries have nothing in a, some in b, one nowhere", gathered(holes[0], draw(rng, 3, 2)),
             gathered(holes[1], draw(rng, 2, 2)),
-            "Each query for itself may be empty in a, in b, or in both. −∞ − (−∞) is NaN; the factor of an empty "
-            "part may be any number, for instance 0."),
+            "Each query may be empty in a, in b, or in both. −∞ − (−∞) is NaN; the factor of an empty part may be any "
+            "number, for instance 0."),
         rung("float64 in, float64 out", here, there, FLOAT64, merged_in_dtype),
         rung(TOO_NEAR, *close,
             "The maxima are 1 000 000 and a few hundredths, in float64. float32 keeps about seven digits, and makes "
-            "them alike: keep the dtype on the way, too."),
+            "them equal: keep the dtype in every step."),
         rung("maxima of 1000 and of −1000", *big,
-            "e^1000 overflows and e^−1000 is 0. Only differences to the new maximum "
-            "go into exp, and they are never above 0."),
+            "e^1000 overflows and e^−1000 is 0. Only differences from the new maximum go into exp, and they are never "
+            "above 0."),
         rung("maxima 1800 apart", *apart,
-            "The smaller part counts e^−1800, which is 0. The other stays as it was: o is not "
-            "divided by l, and no factor is larger than 1."),
+            "The smaller part counts as e^−1800, which is 0. The other stays as it was: o is not divided by l, and no "
+            "factor is larger than 1."),
         rung("below −10 000 000 000", gathered([[-4e24, -4e24]], draw(rng, 2, 2)),
             gathered([[-4e24]], draw(rng, 1, 2)),
             "A fill such as −1e9 lies far above these maxima. Only −∞ says that a part is empty."),
         rung("the other way round", there, here, "The order does not matter."),
         Rung(UNTOUCHED, (*here, *there), NEW_TENSORS, merge_writes),
         Rung("new tensors each time", (*here, *nobody),
-            "What merge returns shares its memory with an argument, or with what an earlier call returned: who writes "
-            "into the one changes the other. Make new tensors, also where a part is empty.",
+            "What merge returns shares its memory with an argument, or with what an earlier call returned: writing "
+            "into one changes the other. Make new tensors, even where a part is empty.",
             shares_memory),
         Rung("three parts, the first two merged first", tuple(x for part in three for x in part),
             "What merge returns must be a part that can be merged again: o not divided by l.",
@@ -305,20 +305,20 @@ def merge_partials(rng: np.random.Generator) -> list[Rung]:
             "The grouping does not matter either.",
             last_two_first),
         Rung("attention, one key at a time", (2 * draw(rng, 3, 6), draw(rng, 6, 2)),
-            "Every key is a part of its own, m = score, l = 1, o = value. All merged, beginning with an empty part, "
-            "o / l is the attention and m + log l the log-sum-exp.",
+            "Every key is its own part, with m = score, l = 1 and o = value. Once all are merged, starting with an "
+            "empty part, o / l is the attention and m + log l the log-sum-exp.",
             key_by_key),
         Rung("float32", tuple(x.astype(np.float32) for x in (*here, *there)),
             "All tensors are float32 here, and so must be what you return. Tensors that you make need the dtype of m.",
             merged_in_dtype, SINGLE),
         rung("a billion keys, far below", many, gathered([[0.0]], draw(rng, 1, 2)),
-            "One part has l = 1 000 000 000 and m = −100. Its factor e^−100 makes nearly nothing of that, and e^−20 "
-            "would make 2: a factor has no lower bound."),
+            "One part has l = 1 000 000 000 and m = −100. Its factor e^−100 leaves nearly nothing of that, but e^−20 "
+            "would leave 2: a factor has no lower bound."),
         rung("values of 0, and maxima of 0", zeros, (*zeros[:2], np.array([[1.0, 2.0]])),
             "A part whose values add up to 0, or whose maximum is 0, is not empty: only m = −∞ says so."),
         rung("an empty part beside negative scores", (np.full(2, -INFINITY), np.zeros(2), np.zeros((2, 2))),
             gathered([[-2.0, -3.0], [-0.5, -1.0]], [[1.0, 2.0], [3.0, 5.0]]),
-            "m is the larger maximum, here that of b, below 0. A 0 that stands for −∞ is larger than it."),
+            "m is the larger maximum, here that of b, below 0. A 0 in place of −∞ would be larger."),
     ]  # fmt: skip
 
 
@@ -409,19 +409,20 @@ def tiled_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("one tile holds everything", (*arrays(3, 4, 5, 2), 8, 8),
             "n = 3 and m = 4 in blocks of 8: a block may be larger than the sequence. o is (n, d_v), lse is (n)."),
         Rung("two blocks of keys", (*arrays(2, 4, 3, 5), 2, 2),
-            "For each block of queries go through all blocks of keys, and carry m, l and acc along."),
+            "For each block of queries, go through all blocks of keys, and carry m, l and acc along."),
         Rung("the largest score in the last block", (*from_scores(0.5, -1.0, 1.0, 0.0, 4.0), 2, 2),
             "When m grows from block to block, l and acc shrink by e^(m_old − m_new) before anything is added."),
         Rung("the largest score in the first block", (*from_scores(4.0, -1.0, 1.0, 0.0, 0.5), 2, 2),
             "Later blocks count relative to the running maximum, not to their own."),
         Rung("two blocks of queries", (*arrays(4, 3, 2, 3), 2, 4),
-            "Each block of queries begins anew: m = −∞, l = 0, acc = 0. Its rows go to their own places in o and lse."),
+            "Each block of queries starts again: m = −∞, l = 0, acc = 0. Its rows go to their own places in o and "
+            "lse."),
         Rung("blocks that do not divide n and m", (*arrays(5, 7, 3, 2), 2, 3),
-            "The last block of queries has one row, the last block of keys one key. Slices end by themselves where a "
-            "tensor ends; rows of zeros put in their place would count e^0 each."),
+            "The last block of queries has one row, the last block of keys one key. Slices stop by themselves where a "
+            "tensor ends; rows of zeros that fill a block up would each count as e^0."),
         Rung("blocks of one", (*arrays(3, 4, 2, 2), 1, 1), "One query and one key at a time."),
         Rung("d_k = 9, d_v = 2", (*arrays(4, 5, 9, 2, size=1.5), 3, 2),
-            "The scale is 1/√d_k, once, and lse is that of the scaled scores."),
+            "The scale is 1/√d_k, applied once, and lse is the log-sum-exp of the scaled scores."),
         Rung("9 queries, 4 keys", (*arrays(9, 4, 3, 2), 4, 3), "n may be larger or smaller than m."),
         Rung("all sizes equal", (*arrays(4, 4, 4, 4), 2, 2),
             "With equal sizes, a wrong axis raises no error: m and l have an entry for each query."),
@@ -429,19 +430,19 @@ def tiled_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("large scores", (*arrays(5, 6, 3, 2, size=40.0), 2, 2),
             "exp(1000) is infinity. Subtract the running maximum before exp, and lse is m + log l."),
         Rung("scores below −10 000", (*from_scores(-30000.0, -30001.0, -29999.5, -30002.0), 2, 2),
-            "m starts at −∞. A number such as −1e4 in its place is larger than these scores."),
+            "m starts at −∞. A number such as −1e4 instead is larger than these scores."),
         Rung("scores that differ in the seventh digit", (*from_scores(*(1000.0 + 0.00137 * rng.permutation(6))), 2, 2),
             "Everything is float64 here, and the scores must be too: float32 keeps about "
             "seven digits, too few to tell these apart."),
         Rung("values that nearly cancel", (*from_scores(*two_rounds)[:2], opposite, 2, 2),
-            "Everything is float64 here, and what you carry must be too: a sum in float32 loses what is left where "
+            "Everything is float64 here, and what you carry must be too: a sum in float32 loses what remains when "
             "large values cancel. torch.zeros makes float32, q.new_zeros does not."),
         Rung("causal, 6 tokens", (*arrays(6, 6, 3, 2), 2, 2, True),
-            "Query i sees keys 0 to i. In the tile on the diagonal a part is "
-            "masked with −∞, before the maximum is taken."),
+            "Query i sees keys 0 to i. In the tile on the diagonal, some scores are masked with −∞, before the maximum "
+            "is taken."),
         Rung("causal, blocks of 4 queries and 3 keys", (*arrays(10, 10, 3, 2), 4, 3, True),
-            "The diagonal may run through more than one tile of a row of tiles. The mask counts tokens "
-            "of the whole sequence, not of the tile."),
+            "The diagonal may run through more than one tile of a row of tiles. The mask counts tokens in the whole "
+            "sequence, not in the tile."),
         Rung("causal, blocks of 2 queries and 5 keys", (*arrays(9, 9, 3, 2), 2, 5, True),
             "A block of keys is visited if the last query of the block sees its first key."),
         Rung("causal, blocks of 8 queries and 2 keys", (*arrays(9, 9, 3, 2), 8, 2, True),
@@ -464,42 +465,41 @@ def tiled_attention(rng: np.random.Generator) -> list[Rung]:
             tiled_in_dtype, SINGLE),
         Rung(UNTOUCHED, (*arrays(4, 5, 3, 2), 2, 2), NEW_TENSORS, writes),
         Rung("the tensors stay in PyTorch", (*open_door, 8, 12),
-            "Only PyTorch's tensors can be watched, so the products are to be made by PyTorch: no .numpy(), .tolist() "
-            "or .item() of what is as large as the scores.",
+            "Only PyTorch's tensors can be watched, so compute the products with PyTorch: no .numpy(), .tolist() or "
+            ".item() on anything as large as the scores.",
             leaves_pytorch),
         Rung("no tensor of n × m elements", (*plain, 8, 12, False),
             "The answer is right, but a tensor of n × m elements or more is made. At any time there is one tile of "
             "scores, block_q × block_k, and a mask is made for one tile too.",
             makes_all_scores),
         Rung("no row of tiles at once", (*plain, 8, 12),
-            "Scores, or a causal mask, are made of a whole row or column of tiles at once. A "
-            "tile has block_q queries and block_k keys.",
+            "Scores, or a causal mask, are made for a whole row or column of tiles at once. A tile has block_q queries "
+            "and block_k keys.",
             makes_stripes),
         Rung("no tile larger than asked for", (*thin, 8, 24),
             "With block_q = 8 and block_k = 24 a tile has 8 × 24 scores, and here a tensor is clearly larger. Take "
             "block_q queries and block_k keys at a time.",
             makes_larger_tiles),
         Rung("no tile smaller than asked for", (*few, (16, 3), (5, 30)),
-            "Blocks of 30 keys do not take clearly fewer steps here than blocks of 3, so "
-            "the keys do not go by block_k at a time.",
+            "Blocks of 30 keys do not take clearly fewer steps here than blocks of 3, so the loop does not take "
+            "block_k keys at a time.",
             ignores_blocks),
         Rung("a tile is let go", (*long, 16, 12),
-            "No tensor is too large, but together the tensors that are kept at one time hold a third of the numbers "
-            "of a row of tiles, or more. Only m, l and acc go on to the next tile.",
+            "No tensor is too large, but together the tensors that exist at one time hold a third as many numbers as a "
+            "row of tiles, or more. Only m, l and acc go on to the next tile.",
             keeps_tiles),
         Rung("no tensor of n × m elements, causal", (*lower, 8, 12, True),
-            "The answer is right, but a tensor of n × m elements or more is made: a causal mask of all tokens is one. "
-            "Make the mask of one tile, from the numbers of its queries and keys.",
+            "The answer is right, but a tensor of n × m elements or more is made: a causal mask for all tokens is one. "
+            "Make the mask for one tile, from the positions of its queries and keys.",
             makes_all_scores),
         Rung("causal blocks are skipped", (*wide, 8, 8, True),
-            "The answer is right, but the work is hardly less than without a mask. A block of keys that no query of "
-            "the block sees is not even multiplied: end the loop over the keys before it.",
+            "The answer is right, but the work is hardly less than without a mask. A block of keys that no query in "
+            "the block sees should not even be multiplied: end the loop over the keys before it.",
             does_not_skip),
         Rung("each block of queries skips", (*arrays(15, 17, 2, 2), (2, 4), (5, 3)),
-            "Here the values that no query of a block sees are NaN, and NaN has come into its output, "
-            "since 0 · NaN is NaN. So a tile was made and masked that should be skipped. It is not so for "
-            "all block sizes, or not for all blocks of queries: end each loop over the keys after the "
-            "last key that the block's last query sees.",
+            "Here the values that no query of a block sees are NaN, and NaN has come into its output, since 0 · NaN is "
+            "NaN. So a tile was made and masked that should be skipped. This may happen only for some block sizes or "
+            "some blocks of queries: end each loop over the keys after the last key that the block's last query sees.",
             uses_unseen_tiles),
         Rung("tiles of zeros", (np.zeros((1, 2)), np.zeros((4, 2)), np.array([[0.0], [2.0], [0.0], [0.0]]), 1, 1),
             "A score of 0 and a value of 0 count like any other: e^0 is 1."),
@@ -593,8 +593,8 @@ def bytes_moved(rng: np.random.Generator) -> list[Rung]:
     block = int(rng.integers(2, 6)) * 3
     return [
         naive("naive, one token, d = 1, one byte", (1, 1, 1),
-            "q, k, v are read and o is written, one number each: 4. The score is "
-            "written and read, the weight too: 4 more."),
+            "q, k, v are read and o is written, one number each: 4. The score is written and read, and so is the "
+            "weight: 4 more."),
         naive("naive, T = 64, d = 16", (64, 16),
             "Three passes: S = q kᵀ, P = softmax(S), o = P v. Each reads what it needs and writes what it "
             "makes. bytes_per_value is 2 when left out."),
@@ -608,9 +608,9 @@ def bytes_moved(rng: np.random.Generator) -> list[Rung]:
             "With one block k and v are read once. Read: q, k, v. Written: o, and one number of lse for each "
             "query. bytes_per_value is 2 when left out."),
         flash("flash, T = 64, d = 16, blocks of 8", (64, 16, 8),
-            "For each of the 8 blocks of queries all of k and v are read again. q is "
-            "read once; o and lse are written once."),
-        flash("flash, four bytes", (48, 8, 12, 4), "Every number takes bytes_per_value bytes, those of lse too."),
+            "For each of the 8 blocks of queries, all of k and v are read again. q is read once; o and lse are written "
+            "once."),
+        flash("flash, four bytes", (48, 8, 12, 4), "Every number takes bytes_per_value bytes, including those in lse."),
         flash("flash, blocks that do not divide T", (100, 8, 16, 1),
             "7 blocks: the last one has 4 queries, and it reads all of k and v like the others. Round up."),
         flash("flash, a block larger than T", (30, 8, 64),
@@ -655,19 +655,19 @@ def flash_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("one query", (*with_forward(one_q, one_k, one_v, draw(rng, 1, 2)),),
             "A single query is one row: delta is one number."),
         Rung("d_k = 9, the scale", of(4, 5, 9, 3, size=1.5),
-            "The scores are q · k / √d_k, so the scale comes into P, and once more into dq and "
-            "into dk. lse is that of the scaled scores."),
-        Rung("a gradient of zeros", flat, "Where do is 0 all gradients are 0."),
+            "The scores are q · k / √d_k, so the scale enters P, and once more dq and dk. lse is the log-sum-exp of "
+            "the scaled scores."),
+        Rung("a gradient of zeros", flat, "Where do is 0, all gradients are 0."),
         Rung("float64 in, float64 out", of(3, 4, 2, 3), FLOAT64, gradients_in_dtype),
         Rung(TOO_NEAR,
             with_forward(np.ones((2, 1)), 1000 + 1e-5 * rng.permutation(3)[:, None], draw(rng, 3, 2), draw(rng, 2, 2)),
             "The scores are 1000 and some 0.00001, in float64. e^1000 is ∞, so subtract lse first; and float32, which "
-            "keeps about seven digits, makes them all alike: keep the dtype on the way, too."),
+            "keeps about seven digits, makes them all equal: keep the dtype in every step."),
         Rung("large scores", of(4, 6, 3, 2, size=40.0),
             "exp(1000) is infinity: e^(score − lse) is at most 1, with no other maximum needed."),
         Rung("k and v are some of the keys", (q, k[2:5], v[2:5], o, lse, do),
-            "o and lse belong to all 7 keys, k and v are 3 of them. P = e^(score − lse) and delta = rowsum(do ∘ o) "
-            "take from o and lse what the missing keys add; softmax over the given keys does not.",
+            "o and lse belong to all 7 keys, but k and v to 3 of them. P = e^(score − lse) and delta = rowsum(do ∘ o) "
+            "get the share of the missing keys from o and lse; a softmax over the given keys does not.",
             tolerance={}),
         Rung("k and v are one key of many", (q, k[6:], v[6:], o, lse, do),
             "The same with a single key: its weight is e^(score − lse), not 1."),
@@ -715,13 +715,13 @@ def block_backward(rng: np.random.Generator) -> list[Rung]:
             "One tile: P = e^(score − lse) where a key is seen and 0 elsewhere; dv = Pᵀ do, dP = do vᵀ, dS = P ∘ (dP − "
             "delta), dq = dS k and dk = dSᵀ q, both divided by √d_k."),
         Rung("the first token", of(1, 4, 2, 3, 0, 2),
-            "It sees its own key alone, with weight 1: dq and dk are 0, and dv is do in its first row.",
+            "It sees only its own key, with weight 1: dq and dk are 0, and dv is do in its first row.",
             shape_hint="dq has the shape of q, dk that of k, dv that of v: keys that nobody sees have rows of 0."),
         Rung("the last token", of(1, 6, 3, 2, 5, 2), "A single query that sees every key: no mask is needed."),
         Rung("two tiles of keys", of(2, 4, 3, 5, 2, 2),
-            "dq is a sum over the tiles of keys. dk and dv are not: each tile has rows of its own in them."),
+            "dq is a sum over the tiles of keys. dk and dv are not: each tile has its own rows in them."),
         Rung("tiles that do not divide the keys", of(3, 7, 4, 2, 4, 3),
-            "The last tile of keys is smaller. Slices end by themselves where a tensor ends."),
+            "The last tile of keys is smaller. Slices stop by themselves where a tensor ends."),
         Rung("the block begins in the middle of a tile", of(3, 9, 2, 4, 3, 4),
             "Row r is token first + r of the whole text, and column c of a tile is token j + c: compare these two."),
         Rung("the diagonal runs through several tiles", of(6, 12, 3, 2, 4, 2),
@@ -735,24 +735,24 @@ def block_backward(rng: np.random.Generator) -> list[Rung]:
         Rung("d_k = 9, the scale", of(4, 6, 9, 3, 2, 4, size=1.5),
             "The scores are q · k / √d_k, so √d_k divides once in P, and once more in dq and in dk."),
         Rung("a gradient of zeros", (*with_causal_forward(*flat, np.zeros((2, 2)), 3), 3, 2),
-            "Where do is 0 all gradients are 0."),
+            "Where do is 0, all gradients are 0."),
         Rung("large scores", of(4, 8, 3, 2, 4, 3, size=40.0),
             "exp(1000) is infinity: subtract lse before the exponential. No other maximum is needed."),
         Rung(TOO_NEAR, (*with_causal_forward(*near, draw(rng, 2, 2), 2), 2, 2),
             "The scores are 1000 and some 0.00001, in float64. float32, which keeps about seven digits, makes them all "
-            "alike: keep the dtype on the way."),
+            "equal: keep the dtype in every step."),
         Rung("float64 in, float64 out", of(3, 6, 2, 3, 2, 2), FLOAT64, block_gradients_in_dtype),
         Rung("float32", single, "All tensors are float32 here, and what you make and return must be too.",
             block_gradients_in_dtype, SINGLE),
         Rung(UNTOUCHED, of(3, 6, 2, 3, 2, 2), NEW_TENSORS, writes),
         Rung("one tile at a time", long,
-            "The gradients are right, but as many numbers are made or kept at a time as the block has scores: P of all "
-            "keys, or all its tiles. Loop over the keys, block_k at a time, and let each tile go. Only PyTorch's "
-            "tensors can be watched: no .numpy() or .tolist().",
+            "The gradients are right, but at some point as many numbers exist as the block has scores: P for all keys, "
+            "or all its tiles. Loop over the keys, block_k at a time, and let each tile go. Only PyTorch's tensors can "
+            "be watched: no .numpy() or .tolist().",
             keeps_all_scores),
         Rung("unseen tiles are skipped", early,
-            "Behind the last key that the block sees, keys and values are NaN here, and NaN has come into a gradient, "
-            "since 0 · NaN is NaN. A tile was made and masked that should be skipped: end the loop before it.",
+            "After the last key that the block sees, keys and values are NaN here, and NaN has come into a gradient, "
+            "since 0 · NaN is NaN. A tile that should be skipped was made and masked: end the loop before it.",
             touches_unseen_tiles),
     ]  # fmt: skip
 
@@ -810,8 +810,8 @@ def row_in_blocks(rng: np.random.Generator) -> list[Rung]:
             "their products with the values, summed, into o.",
             shape_hint="Return (m, l, o)."),
         rung("one number", [1.5], 2,
-            "Only one number belongs to the row: l is e^0 = 1, o its value, and lse the score. What lies behind it "
-            "counts e^−∞ = 0."),
+            "Only one number belongs to the row: l is e^0 = 1, o its value, and lse the score. What lies after it "
+            "counts as e^−∞ = 0."),
         rung("two blocks with the same scores in another order", np.append(four, rng.permutation(four)), 4,
             "The maximum stays, so nothing shrinks here: the sums of both blocks add up. Each turn reads its own "
             "numbers, start + tl.arange(0, BLOCK)."),
@@ -825,17 +825,17 @@ def row_in_blocks(rng: np.random.Generator) -> list[Rung]:
             "The last block is not whole, but it is a block like the others."),
         rung("a block larger than the row", draw(rng, 3), 8, "One block, and most of it lies past the end."),
         rung("all scores are negative", -2.0 - rng.random(5).round(2), 2,
-            "All scores are below 0, and so is m. Past the end there is no score of 0."),
+            "All scores are below 0, and so is m. Nothing past the end counts as a score of 0."),
         rung("three rows", draw(rng, 3, 5), 2,
-            "Each row has a program of its own: `scores` points at its first number already."),
+            "Each row has its own program: `scores` already points at its first number."),
         rung("scores of some hundreds", 400.0 + 100.0 * draw(rng, 6), 2,
             "e^400 overflows. Subtract the running maximum first."),
         rung("the scores fall by thousands", -2000.0 * np.arange(6.0), 2,
-            "The maximum of the first block stays the maximum: m_new is the larger one of m and that of the block. If "
-            "m falls the factor e^(m_old − m_new) overflows."),
+            "The maximum of the first block stays the maximum: m_new is the larger of m and the block's maximum. If m "
+            "falls, the factor e^(m_old − m_new) overflows."),
         rung("below −10 000 000 000", -4e24 * (1.0 + rng.permutation(5) // 2), 2,
             "All scores are far below −10 000 000 000. A start or a fill such as −1e9 is a number like any other, and "
-            "larger than these: put −∞."),
+            "larger than these: use −∞."),
         rung("a hundred numbers, blocks of 16", 3 * draw(rng, 2, 100), 16, "The same with larger blocks."),
     ]  # fmt: skip
 
@@ -874,12 +874,12 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
     blocks = 16, 16
     return [
         rung("one block of keys", (1, 16, 16, 16), blocks,
-            "One turn of the loop: scores times scale_log2, their maximum along the keys, 2^(s − m), its sum "
-            "into l, its product with v into acc. The second call has no key to visit, and gives back what it got.",
+            "One turn of the loop: scores times scale_log2, their maximum along the keys, 2^(s − m), its sum into l, "
+            "its product with v into acc. The second call has no key to visit, and returns what it was given.",
             shape_hint="Return (acc, l, m), with the new m."),
         Rung("two blocks with the same keys in another order", (*twins, False, *blocks),
             "The maximum stays, so nothing shrinks here: the sums of both blocks add up. Each turn loads its own keys "
-            "and values, from row j on: [head, j, 0].",
+            "and values, starting at row j: [head, j, 0].",
             through_the_kernel),
         rung("one key", (1, 3, 1, 16), blocks,
             "With one key its weight is 1: o is its value, and lse the score. The other columns of the block are "
@@ -891,16 +891,16 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
             "Later blocks count relative to the running maximum, not to their own.",
             through_the_kernel),
         Rung("the scores fall by thousands", (*steep, False, *blocks),
-            "The maximum of the first block stays the maximum: m_new is the larger one of m and that of the block. If "
-            "m falls the factor 2^(m_old − m_new) overflows.",
+            "The maximum of the first block stays the maximum: m_new is the larger of m and the block's maximum. If m "
+            "falls, the factor 2^(m_old − m_new) overflows.",
             through_the_kernel),
         rung("two heads", (2, 6, 32, 16), blocks, "A descriptor holds all heads: load from [head, j, 0]."),
         rung("5 keys past the last whole block", (1, 8, 37, 16), blocks,
             "The first call has MASKED False and goes through the whole blocks. The second has MASKED True, starts "
             "where the first ended, and finds acc, l and m as the first left them."),
         rung("causal, 34 tokens", (1, 34, 34, 16), blocks,
-            "Where MASKED is True, columns beyond last are −∞ before the maximum is "
-            "taken. Blocks from stop on are not visited.",
+            "Where MASKED is True, columns beyond last are −∞ before the maximum is taken. Blocks that start at stop "
+            "or later are not visited.",
             causal=True),
         rung("causal, 18 queries, 45 keys", (1, 18, 45, 16), blocks,
             "The columns count from j, not from 0, and there are BLOCK_K of them. last has one number "
@@ -917,19 +917,19 @@ def triton_inner_loop(rng: np.random.Generator) -> list[Rung]:
             "The first queries do not see the last key, whose score is in the thousands. Put −∞ into s before tl.max.",
             through_the_kernel),
         Rung("causal, scores below −10 000", (*deep, True, *blocks),
-            "All scores are below −10 000, those of the masked keys too. A fill "
-            "such as −1e4 is larger than these: put −∞.",
+            "All scores are below −10 000, those of the masked keys too. A fill such as −1e4 is larger than these: use "
+            "−∞.",
             through_the_kernel),
         Rung("causal, scores below −10 000 000 000", (*abyss, True, *blocks),
             "All scores are far below −10 000 000 000 here, those of the masked keys too. A fill such as −1e6 or −1e9 "
-            "is a number like any other, and larger than these: put −∞.",
+            "is a number like any other, and larger than these: use −∞.",
             through_the_kernel),
         rung("float16", (1, 10, 40, 16), blocks,
-            "q, k and v are float16 here, acc, l and m stay float32. tl.dot takes "
-            "two blocks of one dtype: p.to(v.dtype).",
+            "q, k and v are float16 here, acc, l and m stay float32. tl.dot takes two blocks of the same dtype: "
+            "p.to(v.dtype).",
             dtype=np.float16, tolerance=half),
         Rung("float16, values of 30 000", (*(x.astype(np.float16) for x in high), False, *blocks),
-            "q, k and v are float16 here. acc is a sum of values, and passes 65 504, where float16 ends: it stays "
+            "q, k and v are float16 here. acc is a sum of values, and exceeds 65 504, where float16 ends: keep it in "
             "float32.",
             through_the_kernel, half),
     ]  # fmt: skip
@@ -949,8 +949,8 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("a cache that is full", (*arrays(2, 5, 3, 2), 5, 2), "All keys count, whatever block_k is."),
         Rung("a block that divides the length", (*arrays(3, 8, 2, 3), 4, 2),
-            "The code as it was given is right here: what is wrong now came with the change."),
-        Rung("blocks of one key", (*arrays(3, 6, 2, 4), 3, 1), "The code as it was given is right here, too."),
+            "The original code is right here: the error comes from your change."),
+        Rung("blocks of one key", (*arrays(3, 6, 2, 4), 3, 1), "The original code is right here too."),
         Rung("any length", (*arrays(4, 9, 3, 2), 5, 2),
             "Only the first `length` keys count, for lse and for o."),
         Rung("a block larger than the length", (*arrays(2, 6, 3, 2), 2, 4),
@@ -960,23 +960,23 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
         Rung("as many queries as value dimensions", (*arrays(3, 8, 2, 3), 5, 3),
             "One number for each query: it belongs to a row of the output."),
         Rung("a batch with heads", (*arrays(3, 7, 4, 2, (2, 2)), 5, 4),
-            "Queries are the last axis but one, value dimensions the last."),
+            "Queries are the second-to-last axis, value dimensions the last."),
         Rung("what was there before has far the largest scores", (*ahead, 5, 2),
-            "Keys that do not count may move nothing: not the sums, and not the maximum either."),
+            "Keys that do not count may change nothing: neither the sums nor the maximum."),
         Rung("scores far below 0", (*below, 5, 2),
-            "A key that does not count has weight 0, and that is no score of 0."),
+            "A key that does not count has weight 0, which is not the same as a score of 0."),
         Rung("scores of −300 000", (*far_below, 5, 2),
-            "Below any score there is only −∞: a key that does not count must not stand above one that does, and the "
-            "maximum must not begin above it."),
+            "Below any score there is only −∞: a key that does not count must not have a larger score than one that "
+            "does, and the maximum must not start above them."),
         Rung("large scores", (*arrays(4, 7, 3, 2, size=40.0), 5, 2),
-            "Only differences to the maximum may go into exp."),
+            "Only differences from the maximum may go into exp."),
         Rung("scores in float32", (*(x.astype(np.float32) for x in arrays(3, 7, 4, 2)), 5, 2),
             "All tensors are float32 here.",
             tolerance=SINGLE),
         Rung(UNTOUCHED, (*arrays(3, 6, 2, 2), 5, 2), NEW_TENSORS, writes),
         Rung("still in blocks", (*arrays(4, 70, 2, 2), (62, 3), (62, 30)),
-            "The numbers are right, but blocks of 3 keys take hardly more steps than blocks of 30: the keys do not go "
-            "by block_k at a time any more. Keep the loop, and mend what it takes.",
+            "The numbers are right, but blocks of 3 keys take hardly more steps than blocks of 30: the loop no longer "
+            "takes block_k keys at a time. Keep the loop, and change only which keys it takes.",
             ignores_blocks),
     ]  # fmt: skip
 
@@ -1185,7 +1185,7 @@ LADDERS = {
         ("m_after", "l_after", "output"),
         by_hand=True,
         advice="Go through it again, one key at a time: the new maximum, the factor for what was summed so far, then "
-        "the new term. Divide once, at the end. Round there, to 3 decimals.",
+        "the new term. Divide once, at the end, and only then round to 3 decimals.",
     ),
     "online_softmax": Ladder(
         ("online_max_sum",),

@@ -123,6 +123,29 @@ SCHEDULER = Machine(
 )
 
 
+# A batch that refills -------------------------------------------------------------------------------------------------
+
+
+def computed(result: object) -> list[float]:
+    """Read a plan without preemption: each request with its tokens."""
+    if not isinstance(result, Mapping):
+        came = "None" if result is None else type(result).__name__
+        raise BadResult(f"it returned {came}; step returns a dict: names and numbers of tokens")
+    numbers: list[float] = []
+    for name, count in result.items():
+        numbers += [_place(name), whole_number(count)]
+    return numbers
+
+
+BATCHES = Machine(
+    "day7.promise_monitors.BatchWatch",
+    setup=lambda choose: (choose(1, 3), choose(1, 6), choose(1, 3)),
+    call=scheduler_call,
+    reads={"add": nothing, "step": computed},
+    errors=(MemoryError, ValueError),
+)
+
+
 # A window with drafts -------------------------------------------------------------------------------------------------
 
 

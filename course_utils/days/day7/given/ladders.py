@@ -19,7 +19,7 @@ from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.promises import ANY_ORDER, Call, Machine, drawn_calls
 from course_utils.checks.kernel.result_numbers import BadResult
 from course_utils.checks.kernel.small import Choose, Draft, Drawn, Small
-from course_utils.days.day7.given.drawn_calls import ALLOCATOR, PREFIXES, SCHEDULER, WINDOW
+from course_utils.days.day7.given.drawn_calls import ALLOCATOR, BATCHES, PREFIXES, SCHEDULER, WINDOW
 from course_utils.days.shared.given.draws import draw, named
 
 OWN_STATE = "Each object has a state of its own: what another one holds is not seen."
@@ -312,6 +312,48 @@ def on_windows(rng: np.random.Generator) -> list[Rung]:
         rung("a draft on an empty window of one", (1,), "2,0 +1 ?", "The first token is kept, the second is gone."),
         Rung("two windows at once, and drafts", ((3,), window_calls("4 5,6 ? +1 7, +0 ?")), OWN_STATE,
             WINDOW.played_beside),
+    ]  # fmt: skip
+
+
+def batch_scheduler(rng: np.random.Generator) -> list[Rung]:
+    rung = on(BATCHES, scheduler_calls)
+    everybody = " ".join(f"{name}=1+1" for name in "abcdefghijkl") + " ."
+    return [
+        rung("one request", (2, 4, 2), "a=3+2 2. .",
+            "The prompt is computed in one step, which gives the first new token; the last new one is not computed."),
+        Rung("two schedulers at once", ((2, 4, 2), scheduler_calls("a=3+2 2. .")), OWN_STATE, BATCHES.played_beside),
+        rung("two at once", (2, 8, 2), "a=3+2 b=2+3 4.", "Both come in at the first step."),
+        rung("a slot is free again", (2, 8, 2), "a=1+2 b=1+5 c=1+3 6.",
+            "The slot of a request that is done is taken in the next step."),
+        rung("names in any order", (1, 4, 2), "f=2+2 b=2+2 d=1+2 8.", "First come, first served, whatever the names."),
+        rung("no more than there are slots", (2, 9, 3), "a=1+4 b=1+4 c=1+1 5.", "The third waits for a slot."),
+        rung("no blocks for a prompt", (3, 3, 2), "a=3+2 b=4+1 4.", "b waits for blocks for its whole prompt."),
+        rung("nobody overtakes", (3, 3, 2), "a=3+2 b=4+1 c=1+1 4.",
+            "c would fit, and waits behind b, which came earlier."),
+        rung("a text grows", (2, 3, 2), "a=2+4 b=2+1 5.", "Whenever its last block is full, a request takes another."),
+        rung("those that run grow first", (2, 2, 2), "a=2+3 b=1+1 4.",
+            "a needs a block in the second step, and b came in at the first; b waits if no block is left."),
+        rung("growth before admission", (2, 2, 2), "a=2+3 . b=1+1 3.",
+            "a takes the last block before b is looked at, so b waits."),
+        rung("no block for one that runs", (2, 2, 1), "a=1+2 b=1+2 2.",
+            "Both need a block and none is free: MemoryError."),
+        rung("blocks for what comes later", (2, 4, 2), "a=2+5 b=2+5 .",
+            "Blocks for its prompt are enough to let a request in."),
+        rung("a prompt that never fits", (2, 2, 2), "a=5+1 b=1+1 .",
+            "The prompt alone needs three blocks of the two that there are: a ValueError."),
+        rung("who never fits", (2, 2, 2), "a=3+3 b=3+2 c=4+1 8.",
+            "prompt + new − 1 tokens take slots in the end: more blocks than there are is a ValueError."),
+        rung("a prompt that fills the pool", (2, 2, 2), "a=4+1 b=1+2 4.", "a leaves at the end of its first step."),
+        rung("nobody is there", (1, 1, 1), ". a=1+1 2.", "An empty plan."),
+        rung("many at once", (12, 12, 1), everybody, "As many come in as there are slots and blocks for."),
+        rung("more than slots", (5, 12, 1), everybody + " 2.", "Five at each step."),
+        rung("half a block is a block", (3, 2, 3), "a=1+1 b=1+1 c=1+1 2.", "A block that is not full is held, too."),
+        rung("freed blocks", (2, 2, 2), "a=2+1 b=2+1 c=3+1 3.", "Who is finished gives its blocks back."),
+        rung("a long text", (1, 9, 4), "a=16+20 20.", "A request takes its last block in time."),
+        drawn(BATCHES, rng, "forty calls", (2, 5, 2), 40),
+        drawn(BATCHES, rng, "calls with one slot", (1, 4, 3), 50),
+        drawn(BATCHES, rng, "calls on a large pool", (3, 30, 2), 70),
+        drawn(BATCHES, rng, "calls where blocks are few", (3, 3, 1), 40),
     ]  # fmt: skip
 
 
@@ -708,15 +750,15 @@ def some_costs(draft: Draft) -> np.ndarray:
 
 # By pencil ----------------------------------------------------------------------------------------------------------
 
-ENTRIES = ("static_steps", "continuous_ends", "place", "following")
+ENTRIES = ("static_steps", "continuous_ends", "place")
+AGAIN = "Work it out again on paper, and write every step down: the hints say how."
 
 
 SMALL_PAGED = (Small((Drawn("d", lambda draft: draft.numbers((draft.sizes["d"],), draft.rung[0])),
     "n s d", "n s e", table_of, length_of), measures=(None,)),)  # fmt: skip
 LADDERS = {
-    "by_hand": Ladder(
-        ENTRIES, by_hand=True, advice="Work it out again by pencil, and write every step down: the hints say how."
-    ),
+    "by_hand": Ladder(ENTRIES, by_hand=True, advice=AGAIN),
+    "by_hand_draft": Ladder(("following",), by_hand=True, advice=AGAIN),
     "block_allocator": Ladder(("BlockAllocator",), rungs=block_allocator, machine=ALLOCATOR),
     "paged_attention": Ladder(("paged_attention",), ("output",), paged_attention, small=SMALL_PAGED),
     "prefix_cache": Ladder(("PrefixCache",), rungs=on_prefixes, machine=PREFIXES),
@@ -727,6 +769,7 @@ LADDERS = {
         small=(Small((arrivals, token_times), measures=(of_three,)),),
     ),
     "chunks": Ladder(("chunks",), rungs=chunks, small=(Small((few_todo, a_budget)),)),
+    "batch_scheduler": Ladder(("BatchScheduler",), rungs=batch_scheduler, machine=BATCHES),
     "scheduler": Ladder(("Scheduler",), rungs=scheduler, machine=SCHEDULER),
     "accept": Ladder(
         ("accept",),
