@@ -272,6 +272,6 @@ def _as_record(message: CheckMessage, searching: bool = False) -> Mapping[str, A
         "status": message.verdict.status,
         "points": earned,
         "full": full,
-        "mistake": message.verdict.misconception or "",
+        "mistake": message.verdict.mistake or "",
         "searching": searching,
     }

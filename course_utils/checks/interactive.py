@@ -199,7 +199,7 @@ def stage_first(message: CheckMessage) -> CheckMessage:
     known = {mistake.name for mistake in all_exercises(message.day)[message.exercise].mistakes}
     lines = message.example.splitlines()
     stage = next((line for line in lines if line.startswith(STAGE)), "")
-    if not stage or known.intersection((message.verdict.misconception or "").split(JOINT)):
+    if not stage or known.intersection((message.verdict.mistake or "").split(JOINT)):
         return message
     first = f"On the smallest input below, your numbers and the right ones {stage.removeprefix('They ')}"
     verdict = replace(message.verdict, message=f"{first} {message.verdict.message}")
