@@ -23,6 +23,9 @@ FOLDERS = {
     "solutions": "solutions are executed, and their outputs compared",
 }  # left to `make test-all` unless a path is named
 FIRST = (
+    "tests/browser/test_site.py",
+    "tests/browser/test_lessons.py",
+    "tests/browser/test_answers_in_page.py",
     "tests/browser/",
     "notebooks/",
     "solutions/",

@@ -30,9 +30,9 @@ class Sitting:
     """A part of a day that one does in one go.
 
     Attributes:
-        question: The question that its lesson answers, as Markdown.
-        minutes: Minutes that its part of the lesson takes.
-        last_part: The last part of the lesson that belongs to it.
+        question: the question that its lesson answers, as Markdown.
+        minutes: minutes that its part of the lesson takes.
+        last_part: the last part of the lesson that belongs to it.
     """
 
     question: str
@@ -45,9 +45,9 @@ class Day:
     """A day of the course.
 
     Attributes:
-        doing: A sentence that says what the learner does on this day.
-        minutes: Minutes that the lesson takes; 0 while the day is only planned.
-        sittings: The sittings that the lesson is divided into; none if it is not.
+        doing: a sentence that says what the learner does on this day.
+        minutes: minutes that the lesson takes; 0 while the day is only planned.
+        sittings: the sittings that the lesson is divided into; none if it is not.
     """
 
     number: int

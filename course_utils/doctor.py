@@ -40,7 +40,7 @@ class Finding:
 
     Attributes:
         state: GOOD; OPTIONAL if something is missing that a learner can do without; NEEDED if a learner needs it.
-        todo: What to install and what for; empty if nothing is missing.
+        todo: what to install and what for; empty if nothing is missing.
     """
 
     part: str

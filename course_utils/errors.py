@@ -41,7 +41,7 @@ class CourseError(Exception):
     """The user gave something wrong. The message says what was given, what was expected and what to do.
 
     Attributes:
-        exit_code: Exit status of a command that ends with this error.
+        exit_code: exit status of a command that ends with this error.
     """
 
     exit_code = 2
@@ -79,10 +79,10 @@ class CellFailed(Signal):
     """A cell did not do what a built notebook needs.
 
     Attributes:
-        cell: Index of the cell.
-        line: Index of the line in the cell, from 0.
-        what: What happened.
-        todo: What to do.
+        cell: index of the cell.
+        line: index of the line in the cell, from 0.
+        what: what happened.
+        todo: what to do.
     """
 
     def __init__(self, cell: int, line: int, what: str, todo: str):
@@ -97,9 +97,9 @@ class RegionError(Signal):
     """A mark around a solution or hidden tests is wrong.
 
     Attributes:
-        line: Index of the mark's line in the cell.
-        what: What is wrong.
-        todo: What to do.
+        line: index of the mark's line in the cell.
+        what: what is wrong.
+        todo: what to do.
     """
 
     def __init__(self, line: int, what: str, todo: str):
@@ -114,7 +114,7 @@ class KernelLost(Signal):
 
     Attributes:
         status: "timeout" or "killed".
-        trace: The traceback that the kernel sent when its cell was interrupted; "" if none came.
+        trace: the traceback that the kernel sent when its cell was interrupted; "" if none came.
     """
 
     def __init__(self, status: str, reason: str, trace: str = ""):
@@ -127,7 +127,7 @@ class PutOff(Signal):
     """A submission must wait until the others are graded, because several of its exercises ran out of time.
 
     Attributes:
-        results: The `grading.results.Result`s of the exercises that are graded so far.
+        results: the `grading.results.Result`s of the exercises that are graded so far.
     """
 
     def __init__(self, results: tuple[Any, ...]):

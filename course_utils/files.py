@@ -29,10 +29,10 @@ def write_whole(path: Path, text: str, todo: str = ROOM) -> None:
     """Write a text file as UTF-8, whole or not at all: if the disk is full, the old file stays.
 
     Args:
-        todo: End of the error message, which says what to do if the file cannot be written.
+        todo: end of the error message, which says what to do if the file cannot be written.
 
     Raises:
-        CourseError: If the file cannot be written; the message names its path.
+        CourseError: if the file cannot be written; the message names its path.
     """
     write_all({path: text}, todo)
 
@@ -41,12 +41,12 @@ def write_all(files: Mapping[Path, str | bytes], todo: str = ROOM) -> None:
     """Write all files under temporary names beside their places, then rename them; missing folders are made.
 
     Args:
-        files: Contents by path. Text is written as UTF-8, with backslash escapes for characters that UTF-8 cannot
+        files: contents by path. Text is written as UTF-8, with backslash escapes for characters that UTF-8 cannot
             encode; bytes are written as they are.
-        todo: As for `write_whole`.
+        todo: as for `write_whole`.
 
     Raises:
-        CourseError: If a file cannot be written. No temporary file is left.
+        CourseError: if a file cannot be written. No temporary file is left.
     """
     waiting: list[tuple[Path, Path]] = []
     try:
@@ -87,7 +87,7 @@ def code_in(source: str) -> str:
     The function cuts the text, because `ast.dump` writes a different tree in each version of Python.
 
     Raises:
-        SyntaxError: If the source cannot be parsed.
+        SyntaxError: if the source cannot be parsed.
     """
     lines = source.split("\n")
     for node in ast.walk(ast.parse(source)):
@@ -103,7 +103,7 @@ def keep_copy(path: Path) -> Path:
     """Copy a file into the folder kept/ beside it, under the first free name, and return the copy's path.
 
     Raises:
-        CourseError: If the copy cannot be written. No partial copy is left.
+        CourseError: if the copy cannot be written. No partial copy is left.
     """
     folder = copy = path.parent / "kept"
     try:
@@ -134,9 +134,9 @@ class Marker:
     """A file that lists the hash of each file in an output folder; only files that still match may be replaced.
 
     Attributes:
-        name: Name of the marker file.
-        made_by: Noun for what writes the folder, used in error messages.
-        patterns: Patterns for `Path.glob` that match the files written there.
+        name: name of the marker file.
+        made_by: noun for what writes the folder, used in error messages.
+        patterns: patterns for `Path.glob` that match the files written there.
     """
 
     name: str

@@ -33,14 +33,14 @@ BY_HAND = "save the notebook, and run make grade"
 
 
 @dataclass(frozen=True)
-class Exercise:
+class ExerciseProgress:
     """An exercise, and the result of its last grading.
 
     Attributes:
-        minutes: Minutes that the notebook allows for it.
-        part: The last part of the lesson that prepares it; 0 if it names none.
-        status: Status of the last verdict, such as "passed"; empty if it was never graded.
-        score: Points reached, of `points`.
+        minutes: minutes that the notebook allows for it.
+        part: the last part of the lesson that prepares it; 0 if it names none.
+        status: status of the last verdict, such as "passed"; empty if it was never graded.
+        score: points reached, of `points`.
     """
 
     id: str
@@ -62,17 +62,17 @@ class DayProgress:
     """A learner's progress on one day of the course.
 
     Attributes:
-        name: File name of the day's notebooks without its ending; empty while the day is planned.
-        lesson: Minutes that its lesson takes; 0 while the day is planned.
-        graded: Time of the last grading, None if there was none.
-        changed: Whether an answer in exercises/ differs from the one that was graded.
+        name: file name of the day's notebooks without its ending; empty while the day is planned.
+        lesson: minutes that its lesson takes; 0 while the day is planned.
+        graded: time of the last grading, None if there was none.
+        changed: whether an answer in exercises/ differs from the one that was graded.
     """
 
     number: int
     title: str
     name: str = ""
     lesson: int = 0
-    exercises: tuple[Exercise, ...] = ()
+    exercises: tuple[ExerciseProgress, ...] = ()
     graded: datetime | None = None
     changed: bool = False
 
@@ -108,7 +108,7 @@ class DayProgress:
         return {what: minutes for what, minutes in remaining.items() if minutes}
 
     @property
-    def next(self) -> Exercise | None:
+    def next(self) -> ExerciseProgress | None:
         """The first exercise that has not passed."""
         return next((exercise for exercise in self.exercises if not exercise.done), None)
 
@@ -118,8 +118,8 @@ class Progress:
     """A learner's progress on all days of the course.
 
     Attributes:
-        trouble: Why the record of grades could not be read; empty if it could.
-        remark: What to do if nothing is graded yet, or if there are no exercises.
+        trouble: why the record of grades could not be read; empty if it could.
+        remark: what to do if nothing is graded yet, or if there are no exercises.
     """
 
     days: tuple[DayProgress, ...]
@@ -132,7 +132,7 @@ class Progress:
         return sum(sum(day.remaining.values()) for day in self.days)
 
     @property
-    def next(self) -> tuple[DayProgress, Exercise] | None:
+    def next(self) -> tuple[DayProgress, ExerciseProgress] | None:
         """The first exercise of the course that has not passed."""
         return next(((day, day.next) for day in self.days if day.next), None)
 
@@ -158,7 +158,7 @@ def read_record(path: Path) -> dict[str, dict]:
         {"1": {"notebook", "answers", "graded", "exercises": {id: {"status", "score", "max_score"}}}, …}
 
     Raises:
-        ValueError: If the file is not such a record. The message continues a sentence that begins with its name.
+        ValueError: if the file is not such a record. The message continues a sentence that begins with its name.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -210,7 +210,7 @@ def _progress_of_day(root: Path, day: Day, graded: dict[str, Any]) -> DayProgres
     return DayProgress(number, title, name, lesson, exercises, datetime.fromisoformat(graded["graded"]), changed)
 
 
-def exercises_of(number: int, root: Path = WORK_FOLDER) -> tuple[Exercise, ...]:
+def exercises_of(number: int, root: Path = WORK_FOLDER) -> tuple[ExerciseProgress, ...]:
     """Return the exercises of a day in the order of its notebook, without grades; none for a planned day.
 
     A day that has not been built yet has no notebook, so its name comes from its source file.
@@ -221,7 +221,7 @@ def exercises_of(number: int, root: Path = WORK_FOLDER) -> tuple[Exercise, ...]:
     return _exercises(root, name) if name else ()
 
 
-def _exercises(root: Path, name: str) -> tuple[Exercise, ...]:
+def _exercises(root: Path, name: str) -> tuple[ExerciseProgress, ...]:
     """Read the exercises of a day from its source, or else from the first of its notebooks that has some."""
     if exercises := tuple(_exercises_in_source(root / SOURCES[SOLUTIONS] / f"{name}.md")):
         return exercises
@@ -237,7 +237,7 @@ _HEAD = re.compile(r"^## (?:\d+\. )?(.+)\n+.*difficulty \d of 5 · (\d+) minutes
 _ID = re.compile(r"^  grade: true\n  grade_id: check_(\w+)$(?:\n  .*)*?\n  points: (\d+)$", re.MULTILINE)
 
 
-def _exercises_in_source(source: Path) -> Iterator[Exercise]:
+def _exercises_in_source(source: Path) -> Iterator[ExerciseProgress]:
     """Yield the exercises in a source file, one for each section; none if the file cannot be read."""
     try:
         text = source.read_text(encoding="utf-8")
@@ -246,10 +246,10 @@ def _exercises_in_source(source: Path) -> Iterator[Exercise]:
     heads = list(_HEAD.finditer(text))
     for head, end in zip(heads, [*(head.start() for head in heads[1:]), len(text)], strict=True):
         if check := _ID.search(text, head.end(), end):
-            yield Exercise(check[1], plain_title(head[1]), int(check[2]), int(head[2]), last_part(head[3]))
+            yield ExerciseProgress(check[1], plain_title(head[1]), int(check[2]), int(head[2]), last_part(head[3]))
 
 
-def _exercises_in_notebook(notebook: Path) -> Iterator[Exercise]:
+def _exercises_in_notebook(notebook: Path) -> Iterator[ExerciseProgress]:
     """Yield a notebook's exercises: title and minutes from the text above an answer, points from its check cell."""
     cells = list(_cells(notebook))
     points = {g["grade_id"].removeprefix("check_"): g.get("points", 0) for _, _, g in cells if g.get("grade")}
@@ -259,7 +259,7 @@ def _exercises_in_notebook(notebook: Path) -> Iterator[Exercise]:
             title, minutes, part = plain_title(head[1]), int(head[2]), last_part(head[3])
         elif grading.get("solution"):
             name = grading["grade_id"]
-            yield Exercise(name, title or name, points.get(name, 0), minutes, part)
+            yield ExerciseProgress(name, title or name, points.get(name, 0), minutes, part)
             title, minutes, part = "", 0, 0
 
 

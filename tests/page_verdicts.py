@@ -34,10 +34,11 @@ def cells_of(day):
 
 def verdicts(days):
     """{exercise: {mistake: [status, name, message]}}"""
+    from without_torch import WITHOUT_TORCH
+
     from course_utils.checks.judge.exercises import all_exercises
     from course_utils.checks.judge.judge import judge_of
     from course_utils.checks.judge.rungs import evidence_for
-    from course_utils.site.exercise_pages import WITHOUT_TORCH
 
     found = {}
     for day in days or WITHOUT_TORCH:
@@ -59,7 +60,7 @@ def verdicts(days):
 
 def verdict_on(judge, evidence):
     verdict = judge.judge(evidence)
-    return [verdict.status, verdict.misconception, verdict.message]
+    return [verdict.status, verdict.mistake, verdict.message]
 
 
 if __name__ == "__main__":

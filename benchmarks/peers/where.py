@@ -12,10 +12,10 @@ from nbval.plugin import IPyNbCell
 from course_utils.grading import grade
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.notebook.attempts import Attempt
-from course_utils.grading.notebook.kernels import NotebookKernels
+from course_utils.grading.notebook.notebook_kernels import NotebookKernels
 from course_utils.grading.notebook.plugin import ProvidedCell
 from course_utils.grading.reports import report
-from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.grading_kernel import GradingKernel
 from peers.graders import DAY
 
 # A step's seconds are its own: those of a step inside it are not counted twice. Inside a closed step no other begins.

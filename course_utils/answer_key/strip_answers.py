@@ -8,7 +8,6 @@ import copy
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from nbformat import NotebookNode
 
@@ -18,6 +17,7 @@ from course_utils.errors import RegionError
 SOLUTION = "SOLUTION"
 HIDDEN = "HIDDEN TESTS"
 UNGRADED = "ungraded"  # tag of a given cell that grading does not run
+ASKED = "asked"  # tag of an ungraded cell whose output is the answer to the question above it
 SETUP = "setup"  # tag of the cell that installs the course where a notebook is opened alone
 TO_COME = "Not run yet. The check will try:"
 EXPECTED = "Not run yet. A right answer shows:"
@@ -30,20 +30,20 @@ _PRIVATE_MIME = "application/vnd.course."
 def release_exercise(solution: NotebookNode) -> NotebookNode:
     """Return the student's edition of a solution notebook, as a new notebook; nothing is executed.
 
-    Solution regions become stubs and hidden tests disappear. Answer cells lose their outputs, and so do cells above
-    which the text asks what they will show; other cells keep their visible outputs as the expected result.
+    Solution regions become stubs and hidden tests disappear. Answer cells lose their outputs, and so do cells tagged
+    `asked`; other cells keep their visible outputs as the expected result.
 
     Raises:
         RegionError: a region is not closed or not opened.
     """
     exercise = copy.deepcopy(solution)
     exercise.metadata.pop("jupytext", None)  # a student's notebook has no paired text source
-    for above, cell in pairwise([None, *exercise.cells]):
+    for cell in exercise.cells:
         if cell.cell_type != "code":
             continue
         cell.source = stub_source(cell)
         cell.execution_count = None
-        cell.outputs = [] if is_answer(cell) or is_asked(above, cell) else _visible(cell.outputs)
+        cell.outputs = [] if is_answer(cell) or is_asked(cell) else _visible(cell.outputs)
         if is_check(cell) and cell.outputs:
             _announce(cell.outputs[0])
     return exercise
@@ -80,12 +80,14 @@ def is_setup(cell: NotebookNode) -> bool:
     return SETUP in cell.metadata.get("tags", [])
 
 
-def is_asked(above: NotebookNode | None, cell: NotebookNode) -> bool:
-    """Return whether the paragraph above an ungraded cell asks what it will show, so that its output is the answer."""
-    if above is None or above.cell_type != "markdown" or UNGRADED not in cell.metadata.get("tags", []):
-        return False
-    paragraph = above.source.rstrip().rpartition("\n\n")[2]
-    return "?" in paragraph or "before you run" in paragraph.lower()
+def is_asked(cell: NotebookNode) -> bool:
+    """Return whether the text above this cell asks what it will show, so that its output is the answer."""
+    return ASKED in cell.metadata.get("tags", [])
+
+
+def needs_torch(cell: NotebookNode) -> bool:
+    """Return whether the exercise of an answer cell needs PyTorch, in its statement or in its check."""
+    return cell.metadata.get("course", {}).get("torch") is not False
 
 
 def is_given(cell: NotebookNode) -> bool:

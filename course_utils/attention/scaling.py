@@ -186,17 +186,6 @@ def jacobian_trace(weights: Sequence | np.ndarray | Tensor) -> Tensor:
     return (weights * (1 - weights)).sum(dim=-1)
 
 
-def softmax_backward(weights: Sequence | np.ndarray | Tensor, grad_weights: Sequence | np.ndarray | Tensor) -> Tensor:
-    """Carry a gradient from the weights back to the scores: p ∘ (g - Σ p g), all (…, n, m) or (…, m).
-
-    This is the Jacobian times g, without ever building the Jacobian. A row of zero weights gets zeros.
-    Source: Dao et al. 2022 (FlashAttention), appendix B.2.
-    """
-    weights = torch.as_tensor(weights)
-    grad_weights = torch.as_tensor(grad_weights)
-    return weights * (grad_weights - (weights * grad_weights).sum(dim=-1, keepdim=True))
-
-
 def runner_up_gradient(gap: float | Tensor) -> Tensor:
     """∂p/∂s for the second of two keys whose score is `gap` behind: p(1 - p), about e^-gap. A number or a tensor.
 

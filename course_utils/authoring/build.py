@@ -22,14 +22,12 @@ from course_utils.authoring.compare_outputs import outputs_alike
 from course_utils.authoring.execute import clean, execute
 from course_utils.authoring.generated_tables import write_counts, wrong_counts
 from course_utils.authoring.notebooks import dump, read_notebook
-from course_utils.authoring.sources import Source, canonical, load_source, read_source, verify_no_leak
+from course_utils.authoring.sources import Source, canonical, load_source, verify_no_leak
 from course_utils.authoring.timed_cells import IGNORED, take_busy, verify_measured
 from course_utils.authoring.widget_states import States, digest, states_path, states_text
 from course_utils.course import SOURCES, day_of, folder_advice, is_there
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import keep_copy, write_all
-
-__all__ = ["Report", "build", "check", "fix", "read_source", "release_exercise", "stub_source"]
 
 PARTS = ("id", "cell_type", "source", "metadata")
 EXECUTED = {Path(source).name: built for built, source in SOURCES.items()}
@@ -51,14 +49,14 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: O
     somebody has solved only with `force`, after copying it to exercises/kept/.
 
     Args:
-        root: Folder that holds `sources/`.
-        days: Numbers of days or names of sources; none means all.
-        force: Whether to execute unchanged notebooks too, and to overwrite solved exercises.
-        progress: Called before each cell with the name of the source, the number of the cell, and the number of cells.
+        root: folder that holds `sources/`.
+        days: numbers of days or names of sources; none means all.
+        force: whether to execute unchanged notebooks too, and to overwrite solved exercises.
+        progress: called before each cell with the name of the source, the number of the cell, and the number of cells.
 
     Raises:
-        SourceError: A source is wrong.
-        CourseError: A day is unknown, or somebody has solved an exercise and `force` is off.
+        SourceError: a source is wrong.
+        CourseError: a day is unknown, or somebody has solved an exercise and `force` is off.
     """
     root = Path(root).resolve()
     days = list(days)
@@ -93,11 +91,11 @@ def check(root: Path, used: bool = False) -> list[str]:
     """Return each disagreement between sources, notebooks, solutions and exercises in one line, without executing.
 
     Args:
-        root: Folder that holds `sources/`.
-        used: Whether to accept notebooks that a learner has run, saved or solved.
+        root: folder that holds `sources/`.
+        used: whether to accept notebooks that a learner has run, saved or solved.
 
     Raises:
-        SourceError: A source itself is wrong.
+        SourceError: a source itself is wrong.
     """
     root = Path(root).resolve()
     problems: list[str] = []
@@ -242,8 +240,8 @@ def _keep_ignored_outputs(notebook: nbformat.NotebookNode, target: Path) -> bool
     are those of the previous build.
     """
     before, _ = read_notebook(target)
-    known = {cell.id: cell.outputs for cell in _ignored(before)} if before else {}
-    ignored = list(_ignored(notebook))
+    known = {cell.id: cell.outputs for cell in _ignored_cells(before)} if before else {}
+    ignored = list(_ignored_cells(notebook))
     if not all(cell.id in known for cell in ignored):
         return False
     for cell in ignored:
@@ -264,7 +262,7 @@ def _keep_outputs_alike(notebook: nbformat.NotebookNode, target: Path, day: int 
             cell.outputs = old.outputs
 
 
-def _ignored(notebook: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
+def _ignored_cells(notebook: nbformat.NotebookNode) -> Iterator[nbformat.NotebookNode]:
     for cell in notebook.cells:
         if cell.cell_type == "code" and IGNORED in cell.metadata.get("tags", []):
             yield cell

@@ -26,7 +26,7 @@ from markdown_it import MarkdownIt
 
 from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.answer_key.strip_answers import is_given, is_setup, release_exercise, squeeze, telling_lines
-from course_utils.authoring import build
+from course_utils.authoring.notebooks import dump
 from course_utils.authoring.widget_states import states_path
 from course_utils.checks.judge.exercises import all_exercises, parameters
 from course_utils.checks.judge.judge import judge_of
@@ -308,4 +308,4 @@ def _only_links(match: re.Match[str]) -> str:
 
 def _write(notebook: nbformat.NotebookNode, path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
-    path.write_text(build.dump(notebook), encoding="utf-8", newline="\n")
+    path.write_text(dump(notebook), encoding="utf-8", newline="\n")

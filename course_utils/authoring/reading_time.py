@@ -11,7 +11,6 @@ setup is one.
 from __future__ import annotations
 
 import re
-from itertools import accumulate
 
 from course_utils import views
 from course_utils.views.shared.base import CourseWidget
@@ -60,27 +59,10 @@ def sittings(lesson: str) -> list[float]:
     return _minutes_between(body, [match.start() for match in SITTING.finditer(body)][1:])
 
 
-def minutes_of_more(lesson: str) -> float:
-    """Return the minutes that the folds and the appendices of a lesson take; each counts half."""
-    return sum(_unfolded_minutes(more) / 2 for more in _MORE.findall(_body(lesson)))
-
-
-def cells_shown(lesson: str) -> int:
-    """Return how many cells of a lesson show their code."""
-    return sum(_HIDDEN not in cell for cell in _CELL.findall(_body(lesson)))
-
-
-def words_before_play(lesson: str) -> int:
-    """Return how many words of prose come before the first interactive widget; all words if there is none."""
-    body = _body(lesson)
-    words = 0
-    ends = [*(match.span() for match in _CELL.finditer(body)), (len(body), len(body))]
-    starts = [0, *accumulate((end for _, end in ends), max)]
-    for (start, end), before in zip(ends, starts, strict=False):
-        words += _words(body[before:start])
-        if any(widget.plays for widget in _widgets(body[start:end])):
-            return words
-    return words
+def widgets_in(code: str) -> list[type[CourseWidget]]:
+    """Return the widgets that code shows; one that gets a name is shown if a line is that name alone."""
+    shown = _NAMED.sub(lambda line: line[0] if f"\n{line[1]}\n" in code else "", code)
+    return [getattr(views, name) for name in _CALLED.findall(shown) if name in views.__all__]
 
 
 def _minutes_between(body: str, places: list[int]) -> list[float]:
@@ -104,14 +86,8 @@ def _unfolded_minutes(text: str) -> float:
 
 def _play(cell: str) -> float:
     """Return the minutes that one plays with the widgets of a cell; the quiz of a sitting takes half of a day's."""
-    minutes = sum(widget.minutes for widget in _widgets(cell))
+    minutes = sum(widget.minutes for widget in widgets_in(cell))
     return minutes / 2 if "sitting=" in cell else minutes
-
-
-def _widgets(code: str) -> list[type[CourseWidget]]:
-    """Return the widgets that code shows; one that gets a name is shown if a line is that name alone."""
-    shown = _NAMED.sub(lambda line: line[0] if f"\n{line[1]}\n" in code else "", code)
-    return [getattr(views, name) for name in _CALLED.findall(shown) if name in views.__all__]
 
 
 def _lines(cell: str) -> int:

@@ -27,6 +27,7 @@ from course_utils.answer_key.key import COURSE, KEYS, AnswerKey, checks_of, keys
 from course_utils.authoring import build
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.execute import execute
+from course_utils.authoring.notebooks import dump
 from course_utils.checks.judge.exercises import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
@@ -193,7 +194,7 @@ def _write_bundle(
         if seeds:
             progress(f"executing the solutions of day {day} on the class's hidden inputs")
             notebook = rebuild_hidden_outputs(course.notebook(day), day, seeds[day], course.folder)
-            text = build.dump(notebook)
+            text = dump(notebook)
         else:
             text = path.read_text(encoding="utf-8")
         (folder / "solutions" / path.name).write_text(text, encoding="utf-8", newline="\n")

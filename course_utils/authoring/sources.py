@@ -223,6 +223,8 @@ def _verify_cells(source: Source) -> None:
         course = cell.metadata.get("course", {})
         if not isinstance(course, dict) or course.get("stub", "given") != "given":
             raise source.error(index, 0, f"course is {course!r}", "write course: {stub: given}, or leave it out")
+        if course.get("torch", False) is not False:
+            raise source.error(index, 0, f"course.torch is {course['torch']!r}", "write torch: false, or leave it out")
         _verify_regions(source, index, cell, [region.kind for region in regions])
 
 

@@ -68,13 +68,13 @@ def _quiz(day: int, question: Mapping[str, Any]) -> Card:
 def _mistakes(day: int) -> Iterator[Card]:
     """Yield a card for each mistake in a day's cards.yaml: what somebody does, and what the exercise's check says."""
     exercises = all_exercises(day)
-    for slip in loader.cards(day)["mistakes"]:
-        known = exercises[slip["exercise"]].mistakes if slip["exercise"] in exercises else ()
-        message = next((mistake.message for mistake in known if mistake.name == slip["mistake"]), None)
+    for entry in loader.cards(day)["mistakes"]:
+        known = exercises[entry["exercise"]].mistakes if entry["exercise"] in exercises else ()
+        message = next((mistake.message for mistake in known if mistake.name == entry["mistake"]), None)
         if message is None:
             where = f"fix it in answers/day{day}/cards.yaml"
-            raise NoCards(f"day {day} knows no mistake {slip['mistake']!r} of {slip['exercise']}; {where}")
-        yield Card(day, "mistake", slip["id"], f"{slip['done']}\n\nWhat is wrong?", literal(message))
+            raise NoCards(f"day {day} knows no mistake {entry['mistake']!r} of {entry['exercise']}; {where}")
+        yield Card(day, "mistake", entry["id"], f"{entry['done']}\n\nWhat is wrong?", literal(message))
 
 
 def _claim(day: int, claim: str) -> Card:

@@ -52,12 +52,12 @@ def as_plain(text: str) -> str:
             items[-1] += 1
         elif token.type in ("inline", "math_block"):
             begins_anew = not mark or items[-1] == 1
-            lines += [*([""] if lines and begins_anew else []), mark + _plain(token.children or [token])]
+            lines += [*([""] if lines and begins_anew else []), mark + _plain_text(token.children or [token])]
             mark = ""
     return "\n".join(lines)
 
 
-def _plain(tokens: Sequence[Token]) -> str:
+def _plain_text(tokens: Sequence[Token]) -> str:
     return "".join(_piece(token) for token in tokens)
 
 

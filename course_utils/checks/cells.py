@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 LARGEST_CELL = 100_000  # characters, comments included; an answer takes a few hundred
 BROUGHT = "# from other cells of the notebook, since the answer uses it:\n"
 BELOW = "# from cells between the answer and its check:\n"
@@ -112,7 +112,7 @@ def _without_prompt(line: str) -> str:
 def _parses(source: str) -> bool:
     try:
         ast.parse(source)
-    except NO_PYTHON:
+    except PARSE_ERRORS:
         return False
     return True
 
@@ -123,7 +123,7 @@ def statements(source: str) -> tuple[Statement, ...]:
     text = as_python(source)
     try:
         tree = ast.parse(text)
-    except NO_PYTHON:
+    except PARSE_ERRORS:
         return ()
     lines = _lines(text)
     sharing = _sharing_a_line(tree.body)
@@ -213,7 +213,7 @@ def used_names(source: str) -> set[str]:
     source = as_python(source)
     try:
         tables = [symtable.symtable(source, "cell", "exec")]
-    except NO_PYTHON:
+    except PARSE_ERRORS:
         return set(re.findall(r"\w+", source))
     names = set()
     while tables:
@@ -252,7 +252,7 @@ def _only_raises(source: str) -> bool:
     """Return whether the source consists of functions that only raise NotImplementedError."""
     try:
         body = ast.parse(source).body
-    except NO_PYTHON:
+    except PARSE_ERRORS:
         return False
     return all(
         isinstance(node, ast.FunctionDef) and isinstance(last := node.body[-1], ast.Raise)
@@ -273,7 +273,7 @@ def _program(source: str) -> str:
     """Return a cell's program without comments and spacing, or the cell's own text if Python cannot parse it."""
     try:
         return ast.dump(ast.parse(as_python(source)))
-    except NO_PYTHON:
+    except PARSE_ERRORS:
         return source.strip()
 
 
@@ -281,7 +281,7 @@ def may_define(source: str, names: Collection[str], by_hand: bool = False) -> bo
     """Return whether a cell seems to define all of these names, without parsing it, since many files are searched.
 
     Args:
-        by_hand: Whether the names are those of numbers; else they are those of functions and classes.
+        by_hand: whether the names are those of numbers; else they are those of functions and classes.
     """
     return (_names_assigned(source) if by_hand else _names_of_functions(source)).issuperset(names)
 
@@ -504,7 +504,7 @@ def modules_not_graded(source: str) -> list[str]:
     """
     try:
         unread: list[ast.AST] = [ast.parse(as_python(source))]
-    except NO_PYTHON:
+    except PARSE_ERRORS:
         return []
     imported: dict[str, None] = {}
     while unread:

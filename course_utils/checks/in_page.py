@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.cells import used_names
-from course_utils.checks.examples.example_text import STEPPER
 from course_utils.checks.interactive import examine, smallest_example, stage_first
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
@@ -75,7 +74,7 @@ def check(
     searching = verdict.status in ("failed", "error")
     report(_as_record(message, searching))
     if searching:
-        example = _without_widget(smallest_example(day, grade_id, namespace, verdict))
+        example = smallest_example(day, grade_id, namespace, verdict, with_widget=False)
         report(_as_record(stage_first(replace(message, example=example))))
 
 
@@ -84,14 +83,14 @@ def run(
     given: Sequence[str],
     earlier: Mapping[str, str],
     cell: str,
-    tell: Callable[[str], None] = lambda text: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> str:
     """Run a cell and return what it printed, with the value of its last line, as a notebook shows it.
 
     Args:
-        tell: called with what the cell has printed so far, now and then, because a cell that is ended returns nothing.
+        report: called now and then with what the cell has printed so far; a cell that is stopped returns nothing.
     """
-    printed = _Told(tell)
+    printed = _StreamedOutput(report)
     with redirect_stdout(printed), redirect_stderr(printed):
         try:
             namespace = _namespace(day, given, earlier, cell)
@@ -103,22 +102,22 @@ def run(
     return printed.getvalue()
 
 
-class _Told(io.StringIO):
-    """What a cell prints. `tell` gets the beginning of it, at most every tenth of a second."""
+class _StreamedOutput(io.StringIO):
+    """What a cell prints. `report` gets the beginning of it, at most every tenth of a second."""
 
-    def __init__(self, tell: Callable[[str], None]):
+    def __init__(self, report: Callable[[str], None]):
         super().__init__()
-        self.tell = tell
-        self.told = 0  # characters
-        self.next = 0.0  # when it may be told again
+        self.report = report
+        self.n_reported = 0  # characters
+        self.next_report = 0.0  # by the monotonic clock
 
     def write(self, text: str) -> int:
         count = super().write(text)
-        if self.told <= MOST_STREAMED and (now := time.monotonic()) >= self.next:
+        if self.n_reported <= MOST_STREAMED and (now := time.monotonic()) >= self.next_report:
             text = self.getvalue()
-            self.tell(_cut(text, MOST_STREAMED))
-            self.told = len(text)
-            self.next = now + 0.1
+            self.report(_cut(text, MOST_STREAMED))
+            self.n_reported = len(text)
+            self.next_report = now + 0.1
         return count
 
 
@@ -254,11 +253,6 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _without_widget(example: str) -> str:
-    """Return an example without the code that draws it, which needs a notebook."""
-    return example.partition(f"\n{STEPPER}")[0]
-
-
 def _with_advice(message: str) -> str:
     """Return a message with what the page has to add to it: it has no PyTorch, and an older NumPy."""
     if "No module named 'torch" in message or "name 'torch' is not defined" in message:
@@ -278,6 +272,6 @@ def _as_record(message: CheckMessage, searching: bool = False) -> Mapping[str, A
         "status": message.verdict.status,
         "points": earned,
         "full": full,
-        "mistake": message.verdict.misconception or "",
+        "mistake": message.verdict.mistake or "",
         "searching": searching,
     }

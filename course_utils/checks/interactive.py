@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from course_utils.checks.cells import LARGEST_CELL, complete_answer, defines, modules_not_graded
 from course_utils.checks.examples.adversary import Trace, as_data, describe_trace, find_trace
-from course_utils.checks.examples.example_text import STAGE, describe_example
+from course_utils.checks.examples.example_text import STAGE, STEPPER, describe_example
 from course_utils.checks.examples.smallest import find_smallest
 from course_utils.checks.judge.duel_verdict import board_of
 from course_utils.checks.judge.exercises import all_exercises
@@ -199,7 +199,7 @@ def stage_first(message: CheckMessage) -> CheckMessage:
     known = {mistake.name for mistake in all_exercises(message.day)[message.exercise].mistakes}
     lines = message.example.splitlines()
     stage = next((line for line in lines if line.startswith(STAGE)), "")
-    if not stage or known.intersection((message.verdict.misconception or "").split(JOINT)):
+    if not stage or known.intersection((message.verdict.mistake or "").split(JOINT)):
         return message
     first = f"On the smallest input below, your numbers and the right ones {stage.removeprefix('They ')}"
     verdict = replace(message.verdict, message=f"{first} {message.verdict.message}")
@@ -308,12 +308,18 @@ def _right_answers(day: int, exercises: Iterable[str]) -> dict[str, Any]:
     return {name: right[name] for each in exercises for name in find_ladder(day, each).names}
 
 
-def smallest_example(day: int, grade_id: str, namespace: MutableMapping[str, Any], verdict: Verdict) -> str:
+def smallest_example(
+    day: int, grade_id: str, namespace: MutableMapping[str, Any], verdict: Verdict, *, with_widget: bool = True
+) -> str:
     """Return, as text, the smallest input found on which the answer in `namespace` is wrong; "" if none is found.
 
     Right answers replace the earlier answers that it uses, so that the mistake shown is its own.
+
+    Args:
+        with_widget: whether code follows that draws the example in a notebook.
     """
-    return _example_text(day, grade_id, _example(day, grade_id, namespace, verdict))
+    text = _example_text(day, grade_id, _example(day, grade_id, namespace, verdict))
+    return text if with_widget else text.partition(f"\n{STEPPER}")[0]
 
 
 def _example_text(day: int, grade_id: str, example: Trace | str) -> str:

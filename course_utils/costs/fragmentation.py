@@ -31,7 +31,7 @@ class Request(NamedTuple):
         return self.prompt + self.reply
 
 
-class Step(NamedTuple):
+class MemoryAtStep(NamedTuple):
     """One moment of a server: slots that hold tokens, slots reserved (these among them), requests running, in line."""
 
     filled: int
@@ -113,7 +113,7 @@ def serve(
         while waiting and memory.take(*waiting[0], spare=len(running)):
             number, tokens = waiting.popleft()
             running[number] = tokens
-        steps.append(Step(sum(running.values()), memory.reserved, len(running), len(waiting)))
+        steps.append(MemoryAtStep(sum(running.values()), memory.reserved, len(running), len(waiting)))
         for number in list(running):
             if number not in running:
                 continue  # sent back a moment ago

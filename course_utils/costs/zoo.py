@@ -168,8 +168,3 @@ _ALL = [
 ]  # fmt: skip
 
 ZOO = {model.name: model for model in _ALL}
-
-
-def kept_per_token(model: Model, T: int = 2**17) -> float:
-    """Return the bytes that a model keeps of T tokens, shared out among them, numbers of 2 bytes."""
-    return model.kept_bytes(T) / T

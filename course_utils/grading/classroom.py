@@ -15,7 +15,14 @@ from course_utils.grading.intake.collect import Submission
 from course_utils.grading.reports.feedback import write_feedback
 from course_utils.grading.result_cache import STORE, StoredResults, result_key
 from course_utils.grading.results import Graded, Settings
-from course_utils.grading.workers import Finished, Kernels, Watcher, as_unreadable, grade_here, grade_safely
+from course_utils.grading.workers import (
+    Callbacks,
+    Finished,
+    SharedKernelServer,
+    as_unreadable,
+    grade_here,
+    grade_safely,
+)
 from course_utils.sandbox.confinement import Confinement
 
 
@@ -24,9 +31,9 @@ class ClassResult:
     """The results of a class, without the students' code.
 
     Attributes:
-        graded: Results in the order of the submissions.
-        reused: Number of results that come from an earlier run or from an identical submission.
-        confinement: How student code was confined, if this process knows; not part of any grade.
+        graded: results in the order of the submissions.
+        reused: number of results that come from an earlier run or from an identical submission.
+        confinement: how student code was confined, if this process knows; not part of any grade.
     """
 
     graded: list[Graded]
@@ -40,25 +47,25 @@ class ClassResult:
 
 
 def grade_class(
-    submissions: Sequence[Submission], settings: Settings | None = None, watcher: Watcher | None = None
+    submissions: Sequence[Submission], settings: Settings | None = None, callbacks: Callbacks | None = None
 ) -> ClassResult:
     """Grade many submissions. Whatever one of them contains or does affects only its own result.
 
     Args:
-        submissions: Submissions as `collect` finds them.
-        settings: How to grade. Each result and each student's feedback page is written into its folder `out` as soon
+        submissions: submissions as `collect` finds them.
+        settings: how to grade. Each result and each student's feedback page is written into its folder `out` as soon
             as it is ready, so that an interrupted run can go on and an unchanged submission is not graded twice.
-        watcher: Callbacks that report the progress.
+        callbacks: callbacks that report the progress.
 
     Returns:
-        The results in the order of the submissions.
+        the results in the order of the submissions.
 
     Raises:
-        CourseError: If the cluster cannot be used.
+        CourseError: if the cluster cannot be used.
     """
     settings = settings or Settings()
-    watcher = watcher or Watcher()
-    kernels = Kernels(settings)
+    callbacks = callbacks or Callbacks()
+    kernel_server = SharedKernelServer(settings)
 
     def run(queue: Iterator[Submission]) -> Finished:
         if settings.dask:
@@ -66,13 +73,16 @@ def grade_class(
 
             return grade_there(queue, settings, settings.dask)
         if len(submissions) == 1:
-            return ((each, grade_safely(each, kernels.settings(), partial(watcher.on_result, each))) for each in queue)
-        return grade_here(queue, kernels, min(settings.jobs, len(submissions)), watcher)
+            return (
+                (each, grade_safely(each, kernel_server.settings(), partial(callbacks.on_result, each)))
+                for each in queue
+            )
+        return grade_here(queue, kernel_server, min(settings.jobs, len(submissions)), callbacks)
 
     with ExitStack() as stack:
-        stack.callback(kernels.close)
+        stack.callback(kernel_server.close)
         folder = settings.out or Path(stack.enter_context(TemporaryDirectory(prefix="course_kept_")))
-        class_run = ClassRun(settings, StoredResults(folder / STORE, settings.again), watcher)
+        class_run = ClassRun(settings, StoredResults(folder / STORE, settings.again), callbacks)
         copies: list[Submission] = []
         placed = (replace(each, place=place) for place, each in enumerate(submissions))
         for queue in (class_run.queue(placed, copies), class_run.queue(copies)):
@@ -80,16 +90,16 @@ def grade_class(
                 for submission, graded in finished:
                     class_run.finish(submission, graded)
     graded_in_order = [class_run.graded[place] for place in range(len(submissions))]
-    return ClassResult(graded_in_order, class_run.reused, kernels.confinement)
+    return ClassResult(graded_in_order, class_run.reused, kernel_server.confinement)
 
 
 class ClassRun:
     """The state of one run: the submissions of a class on their way to results."""
 
-    def __init__(self, settings: Settings, stored: StoredResults, watcher: Watcher):
+    def __init__(self, settings: Settings, stored: StoredResults, callbacks: Callbacks):
         self.settings = settings
         self.stored = stored
-        self.watcher = watcher
+        self.callbacks = callbacks
         self.graded: dict[int, Graded] = {}
         self.reused = 0
         self.queued: set[str] = set()
@@ -100,7 +110,7 @@ class ClassRun:
         A submission that has a kept result or cannot be read is finished here and not yielded.
 
         Args:
-            copies: Receives the submissions that equal one yielded before; queue them once that one is finished.
+            copies: receives the submissions that equal one yielded before; queue them once that one is finished.
         """
         for each in submissions:
             stored = self.stored.get(each.key) if each.key else None  # only a copy has its key already
@@ -139,4 +149,4 @@ class ClassRun:
         self.graded[submission.place] = replace(graded, answers={})
         if self.settings.out:
             write_feedback(graded, self.settings.answer_key, self.settings.out)
-        self.watcher.on_graded(graded)
+        self.callbacks.on_graded(graded)

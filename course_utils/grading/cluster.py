@@ -35,9 +35,9 @@ class AnswerKeyParcel:
     """The answer key of some days, packed for a worker.
 
     Attributes:
-        files: Contents by file name.
-        digests: The sender's `AnswerKey.digest` of each day.
-        package: The sender's version of the course.
+        files: contents by file name.
+        digests: the sender's `AnswerKey.digest` of each day.
+        package: the sender's version of the course.
     """
 
     files: Mapping[str, bytes]
@@ -52,14 +52,14 @@ def grade_there(queue: Iterator[Submission], settings: Settings, address: str) -
     worker dies, its submission is tried twice more on any worker; if it still ends its worker, it counts as unreadable.
 
     Args:
-        queue: Submissions that were read.
-        address: Address of the cluster's scheduler.
+        queue: submissions that were read.
+        address: address of the cluster's scheduler.
 
     Yields:
-        Each submission with its result, as they finish.
+        each submission with its result, as they finish.
 
     Raises:
-        CourseError: If dask is not installed, if there is no scheduler or no worker, or if a worker has another
+        CourseError: if dask is not installed, if there is no scheduler or no worker, or if a worker has another
             version of the course.
     """
     waiting = deque(islice(queue, 1))
@@ -180,7 +180,7 @@ def grade_parcel(submission: Submission, parcel: AnswerKeyParcel, settings: Sett
     """Grade a submission; a Dask worker runs this function.
 
     Raises:
-        CourseError: If the worker's course is not the same as the sender's.
+        CourseError: if the worker's course is not the same as the sender's.
     """
     with _AT_WORK:
         answer_key = _unpack(parcel)

@@ -23,7 +23,7 @@ from course_utils.grading.intake.answers import day_in_cells, read_answers
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.intake.names import known_day
 from course_utils.grading.intake.submitted_notebook import SubmittedNotebook, read_notebook
-from course_utils.grading.notebook.kernels import PATIENT
+from course_utils.grading.notebook.notebook_kernels import PATIENT
 from course_utils.grading.notebook.plugin import GradePlugin
 from course_utils.grading.results import Graded, Result, Settings
 
@@ -39,8 +39,8 @@ def grade_notebook(
     """Grade one notebook file; see `grade_submission`.
 
     Args:
-        day: By default the day that the file's name or its cells tell.
-        student: By default the file's name without its ending.
+        day: by default the day that the file's name or its cells tell.
+        student: by default the file's name without its ending.
     """
     submission = Submission(student or path.stem, path, day or known_day(path.name))
     return grade_submission(submission, settings, on_result)
@@ -52,16 +52,16 @@ def grade_submission(
     """Grade one submission. Its file is only read; its content can fail exercises but raises nothing here.
 
     Args:
-        submission: If its day is None, its cells tell the day. The results in its `known` are not graded again.
-        settings: How to grade.
-        on_result: Called with each result as it comes.
+        submission: if its day is None, its cells tell the day. The results in its `known` are not graded again.
+        settings: how to grade.
+        on_result: called with each result as it comes.
 
     Returns:
-        The grade, with the student's answers.
+        the grade, with the student's answers.
 
     Raises:
-        PutOff: If the settings are in a hurry and the notebook takes long. Pass its results as `known` later.
-        CourseError: If there are no exercises for the day.
+        PutOff: if the settings are in a hurry and the notebook takes long. Pass its results as `known` later.
+        CourseError: if there are no exercises for the day.
     """
     settings = settings or Settings()
     began = time.monotonic()
@@ -87,7 +87,7 @@ def grade_submission(
     settled = _verdicts_on_missing(missing, notebook)
     for each in submission.known:
         share = each.score / each.max_score if each.max_score else 0.0
-        settled[each.id] = Verdict(each.status, share, each.message, each.misconception)
+        settled[each.id] = Verdict(each.status, share, each.message, each.mistake)
     # all the others; a notebook that runs out of time again and again waits until the rest of the class is graded
     results = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
     timeouts = sum(each.status == "timeout" for each in results.values())
@@ -135,13 +135,13 @@ def run_notebook(
     pytest sees one file in a temporary folder, so no conftest, plugin or setting from a submission's folder counts.
 
     Args:
-        submission: With its day and its answers.
-        settings: How to grade.
-        settled: Verdicts that need no kernel, by grade_id.
-        on_result: Called with each result as it comes.
+        submission: with its day and its answers.
+        settings: how to grade.
+        settled: verdicts that need no kernel, by grade_id.
+        on_result: called with each result as it comes.
 
     Returns:
-        The results by grade_id.
+        the results by grade_id.
     """
     plugin = GradePlugin(submission, settings, settled, on_result)
     checks = checks_of(plugin.notebook)

@@ -14,38 +14,38 @@ from course_utils.grading.classroom import ClassResult, grade_class
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.reports.report import print_table
 from course_utils.grading.results import Graded, Result, Settings, is_ungraded
-from course_utils.grading.workers import Watcher
+from course_utils.grading.workers import Callbacks
 
 MOST_TABLES = 10
 
 
-def watch_class(submissions: Sequence[Submission], settings: Settings, tables: bool) -> ClassResult:
+def grade_and_show(submissions: Sequence[Submission], settings: Settings, tables: bool) -> ClassResult:
     """Grade submissions with `grade_class`, and show each result.
 
     Args:
-        tables: Print a table for each submission, in their order, in place of a line for each and a summary.
+        tables: print a table for each submission, in their order, in place of a line for each and a summary.
 
     Raises:
-        KeyboardInterrupt: If the user stops the grading; by then a line has said how far it came.
+        KeyboardInterrupt: if the user stops the grading; by then a line has said how far it came.
     """
     order = [(each.student, each.name) for each in submissions] if tables else ()
-    with Watch(len(submissions), order) as watch:
+    with ClassDisplay(len(submissions), order) as display:
         try:
-            watcher = Watcher(watch.on_begin, watch.on_result, watch.on_put_off, watch.on_graded)
-            result = grade_class(submissions, settings, watcher)
+            callbacks = Callbacks(display.on_begin, display.on_result, display.on_put_off, display.on_graded)
+            result = grade_class(submissions, settings, callbacks)
         except KeyboardInterrupt:
-            watch.stopped(stored=settings.out is not None)
+            display.stopped(stored=settings.out is not None)
             raise
     if not tables:
         print(summary(result))
     return result
 
 
-class Watch:
+class ClassDisplay:
     """Shows results as tables in a given order, or as a line for each; the bar appears only in a terminal.
 
     Args:
-        total: Number of submissions.
+        total: number of submissions.
         order: (student, notebook) of each table; without it, a line is printed as soon as a submission is finished.
     """
 
@@ -62,7 +62,7 @@ class Watch:
         self.bar = Progress(*columns, console=on, disable=not on.is_terminal, transient=True)
         self.task = self.bar.add_task("grading", total=total)
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ClassDisplay:
         self.bar.start()
         return self
 

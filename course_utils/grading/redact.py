@@ -19,7 +19,7 @@ LEFT_OUT = "(its text is not shown)"
 OTHER_KIND = "an error of another kind"
 KINDS = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "CompilationError", "InterpreterError"}
-NO_PYTHON = ("SyntaxError", "IndentationError", "TabError")
+SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 MOST_AXES = 8
 LONGEST_AXIS = 10**5
 _WHERE = re.compile(r", at line (\d{1,4}) of its cell: ")
@@ -43,10 +43,10 @@ def kind_of(error: str) -> str:
 
 
 def with_answer_error(verdict: Verdict, raised: str) -> Verdict:
-    """Return the verdict on an exercise whose answer cell raised this error; a syntax error names no misconception."""
-    name = None if raised.startswith(NO_PYTHON) else f"raises {raised}".rstrip(".")
+    """Return the verdict on an exercise whose answer cell raised this error; a syntax error names no mistake."""
+    name = None if raised.startswith(SYNTAX_ERRORS) else f"raises {raised}".rstrip(".")
     message = "The answer cell raised " + _IN_FILE.sub(r" (line \1)", raised)
-    return replace(verdict, message=message, misconception=name, unknown_name=raised.startswith(UNKNOWN_NAME))
+    return replace(verdict, message=message, mistake=name, unknown_name=raised.startswith(UNKNOWN_NAME))
 
 
 def stopped_at(trace: str, source: str) -> str:
@@ -70,8 +70,8 @@ def without_text(evidence: Evidence, sources: Iterable[str], forbidden: Iterable
     its name. The evidence can still tell numbers, shapes and one name that occurs in the sources.
 
     Args:
-        sources: The student's answer cells.
-        forbidden: Parts of names that the exercise forbids to call.
+        sources: the student's answer cells.
+        forbidden: parts of names that the exercise forbids to call.
     """
     cells = [_EMPTY_LINES.sub("", each).splitlines() for each in sources]  # so that lines count as IPython counts them
     lines = {(i, line.strip()[:100]) for cell in cells for i, line in enumerate(cell, 1)}

@@ -17,7 +17,7 @@ class StoredResults:
     """A folder of results with the students' code, one file for each, named by its key. Other files are ignored.
 
     Args:
-        again: Ignore results that are already in the folder.
+        again: ignore results that are already in the folder.
     """
 
     def __init__(self, folder: Path, again: bool = False):
@@ -35,7 +35,7 @@ class StoredResults:
             record = stored["graded"]
             if stored["checksum"] != _checksum(key, record):
                 return None
-            return Graded(**record | {"exercises": tuple(Result(**each) for each in record["exercises"])})
+            return Graded(**record | {"exercises": tuple(Result.from_record(each) for each in record["exercises"])})
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             return None
 
@@ -53,11 +53,11 @@ def result_key(data: bytes, day: int | None, settings: Settings) -> str:
     """Return a hash of what decides a result: the submission, the answer key of its day, the limits and the time.
 
     Args:
-        data: The submitted file.
+        data: the submitted file.
         day: None if only the cells tell it; then the answer key of every day counts.
 
     Raises:
-        CourseError: If there are no exercises for the day.
+        CourseError: if there are no exercises for the day.
     """
     days = settings.answer_key.days() if day is None else [day]
     answer_key = {each: settings.answer_key.digest(each) for each in days}

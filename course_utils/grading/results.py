@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.checks.judge.verdict import Verdict
@@ -18,17 +19,17 @@ class Settings:
     """How to grade.
 
     Attributes:
-        answer_key: The exercises and right answers: the course's own, or a grader's bundle.
-        limits: Limits of each kernel.
-        seconds: Seconds of work for a whole notebook.
-        start: How kernels start, and how far they are confined.
-        log: A file that records what each kernel was asked, what came back and how it ended; none by default.
-        out: The folder for reports, where results are kept as they come. Without one they are shown and not kept.
-        jobs: How many processes grade.
-        dask: The address of a Dask scheduler whose workers grade instead.
-        again: Whether to ignore the results that an earlier run kept in `out`.
-        hurry: Whether to put off a notebook in which PATIENT exercises ran out of time.
-        work: Seconds of a worker's processor time for one submission, beside its kernels; most take one.
+        answer_key: the exercises and right answers: the course's own, or a grader's bundle.
+        limits: limits of each kernel.
+        seconds: seconds of work for a whole notebook.
+        start: how kernels start, and how far they are confined.
+        log: a file that records what each kernel was asked, what came back and how it ended; none by default.
+        out: the folder for reports, where results are kept as they come. Without one they are shown and not kept.
+        jobs: how many processes grade.
+        dask: the address of a Dask scheduler whose workers grade instead.
+        again: whether to ignore the results that an earlier run kept in `out`.
+        hurry: whether to put off a notebook in which PATIENT exercises ran out of time.
+        work: seconds of a worker's processor time for one submission, beside its kernels; most take one.
     """
 
     answer_key: AnswerKey = COURSE
@@ -53,7 +54,7 @@ class Result:
     score: float
     max_score: float
     message: str = ""
-    misconception: str | None = None
+    mistake: str | None = None
     review: str = ""  # lines of the answer that a teacher should look at, see `checks.judge.review`
     machine_failed: bool = False  # no verdict, because the grading machine failed; not in grades.json
 
@@ -62,14 +63,18 @@ class Result:
         """Return the result of an exercise worth `points`: the verdict's share of them, rounded to hundredths."""
         score = round(points * min(max(verdict.share, 0.0), 1.0), 2)
         message = one_line(verdict.message)
-        return cls(
-            grade_id, verdict.status, score, points, message, verdict.misconception, machine_failed=machine_failed
-        )
+        return cls(grade_id, verdict.status, score, points, message, verdict.mistake, machine_failed=machine_failed)
 
     def as_record(self) -> dict:
-        """Return the exercise as it stands in `grades.json`."""
-        record = {name: value for name, value in asdict(self).items() if name != "machine_failed"}
-        return record if self.review else {name: value for name, value in record.items() if name != "review"}
+        """Return the exercise as it stands in `grades.json`, where its mistake is called a misconception."""
+        optional = {"machine_failed"} if self.review else {"machine_failed", "review"}
+        record = {name: value for name, value in asdict(self).items() if name not in optional}
+        return {("misconception" if name == "mistake" else name): value for name, value in record.items()}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Result:
+        """Return the exercise that `as_record` wrote. Raises TypeError if it did not write it."""
+        return cls(**{("mistake" if name == "misconception" else name): value for name, value in dict(record).items()})
 
 
 @dataclass(frozen=True)
@@ -78,15 +83,15 @@ class Graded:
 
     Attributes:
         status: "passed" if every exercise passed, else "failed"; "unreadable" if there was nothing to grade.
-        seconds: Time that the grading took.
-        message: Why it is unreadable.
-        answers: The student's code by grade_id, for the feedback page.
+        seconds: time that the grading took.
+        message: why it is unreadable.
+        answers: the student's code by grade_id, for the feedback page.
         lms_id: Moodle's or Canvas's number, for the gradebook.
-        back: Where feedback goes back to, as in `intake.collect.Submission`; not in grades.json.
-        late: Whether the submission was late, see `intake.late`.
-        how_late: What the gradebook says about it; not in grades.json.
-        shared: As in `intake.collect.Submission`; not in grades.json.
-        alike: What two submissions share whose longer answers are all equal; "" where it would say nothing, and not in
+        back: where feedback goes back to, as in `intake.collect.Submission`; not in grades.json.
+        late: whether the submission was late, see `intake.late`.
+        how_late: what the gradebook says about it; not in grades.json.
+        shared: as in `intake.collect.Submission`; not in grades.json.
+        alike: what two submissions share whose longer answers are all equal; "" where it would say nothing, and not in
             grades.json.
     """
 

@@ -15,7 +15,7 @@ from course_utils.errors import CourseError, TooFewPoints, Unreadable, one_line
 from course_utils.grading.classroom import ClassResult
 from course_utils.grading.intake.collect import Submissions, collect
 from course_utils.grading.intake.late import with_lateness
-from course_utils.grading.live_display import MOST_TABLES, watch_class
+from course_utils.grading.live_display import MOST_TABLES, grade_and_show
 from course_utils.grading.reports.gradebook import Filled
 from course_utils.grading.reports.learner_record import is_alone, note_progress, own_exercises, show_outcome
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
@@ -36,17 +36,17 @@ def run(
     """Grade notebooks, print the results, and write reports into `settings.out`; messages go to standard error.
 
     Args:
-        paths: Notebooks, folders or zips of them.
-        settings: How to grade.
-        day: Day that the notebooks belong to; by default taken from their names or cells.
-        gradebook: Gradebook exported by Canvas or Moodle, to fill in.
-        fail_under: Smallest percentage of all points with which grading succeeds.
+        paths: notebooks, folders or zips of them.
+        settings: how to grade.
+        day: day that the notebooks belong to; by default taken from their names or cells.
+        gradebook: gradebook exported by Canvas or Moodle, to fill in.
+        fail_under: smallest percentage of all points with which grading succeeds.
 
     Raises:
-        CourseError: An argument or a setting is wrong, or there are no notebooks.
-        KeyboardInterrupt: The user stopped grading.
-        Unreadable: A notebook given by its own path cannot be read; of several, the last one is named.
-        TooFewPoints: The result is below `fail_under`.
+        CourseError: an argument or a setting is wrong, or there are no notebooks.
+        KeyboardInterrupt: the user stopped grading.
+        Unreadable: a notebook given by its own path cannot be read; of several, the last one is named.
+        TooFewPoints: the result is below `fail_under`.
     """
     settings = _verify(paths, settings, day, gradebook)
     submissions = _find(paths, day)
@@ -55,7 +55,7 @@ def run(
     own = own_exercises(files, settings.out) if settings.out else {}
     alone = bool(settings.out and settings.answer_key is COURSE and not gradebook and is_alone(files, settings.out))
     one_by_one = all(path.suffix.lower() != ".zip" and not path.is_dir() for path in paths)
-    result = watch_class(submissions, settings, tables=one_by_one and len(submissions) <= MOST_TABLES)
+    result = grade_and_show(submissions, settings, tables=one_by_one and len(submissions) <= MOST_TABLES)
     _report(result, settings, gradebook, own, alone)
     # in a class an unreadable notebook is a result like any other
     unreadable = [each.message for each in result.graded if each.status == "unreadable" and one_by_one]

@@ -35,14 +35,14 @@ FATAL = "it ends the process that grades it, each time that it is tried"
 
 
 @dataclass(frozen=True)
-class Watcher:
+class Callbacks:
     """Callbacks that report the progress of grading. On a cluster only `on_graded` is called.
 
     Attributes:
-        on_begin: Called when a submission is begun.
-        on_result: Called with the result of each of its exercises.
-        on_put_off: Called when it is put off until the others are graded.
-        on_graded: Called with its grade.
+        on_begin: called when a submission is begun.
+        on_result: called with the result of each of its exercises.
+        on_put_off: called when it is put off until the others are graded.
+        on_graded: called with its grade.
     """
 
     on_begin: Callable[[Submission], None] = lambda submission: None
@@ -57,7 +57,7 @@ def grade_safely(
     """Grade one submission; any error but PutOff becomes its result.
 
     Raises:
-        PutOff: As `grade_submission` does.
+        PutOff: as `grade_submission` does.
     """
     try:
         return grade_submission(submission, settings, on_result)
@@ -91,7 +91,7 @@ def as_unreadable(submission: Submission, settings: Settings, why: str) -> Grade
     )
 
 
-class Kernels:
+class SharedKernelServer:
     """The server that forks the kernels of all workers on this machine.
 
     It starts when it is first needed, and again for the next submission if it has ended. Cold kernels need none.
@@ -105,7 +105,7 @@ class Kernels:
         """Return the settings for grading, with the folder of a running server.
 
         Raises:
-            NotConfined: If no server can be started with the confinement that the settings ask for.
+            NotConfined: if no server can be started with the confinement that the settings ask for.
         """
         start = self.plain.start
         if not start.warm:
@@ -132,7 +132,9 @@ class Kernels:
             self.server.close()
 
 
-def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, watcher: Watcher = Watcher()) -> Finished:
+def grade_here(
+    queue: Iterator[Submission], kernel_server: SharedKernelServer, processes: int, callbacks: Callbacks = Callbacks()
+) -> Finished:
     """Grade submissions in worker processes on this machine.
 
     A submission is taken from the queue when a worker is free, so no more are held than there are workers. A submission
@@ -140,13 +142,13 @@ def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, wa
     submission is tried twice more, alone. If it still ends its worker, it counts as unreadable.
 
     Args:
-        queue: Submissions that were read.
-        kernels: Server of the workers' kernels.
-        processes: Number of workers.
-        watcher: Callbacks that report the progress.
+        queue: submissions that were read.
+        kernel_server: server of the workers' kernels.
+        processes: number of workers.
+        callbacks: callbacks that report the progress.
 
     Yields:
-        Each submission with its result, as they finish.
+        each submission with its result, as they finish.
     """
     first = next(queue, None)
     if first is None:
@@ -162,16 +164,16 @@ def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, wa
         put_off = deque[Submission]()  # those that were put off
         while True:
             # give a submission to each free worker, but none while a doubtful one waits to be alone
-            while idle and not doubtful and (following := _next_submission(queue, put_off, kernels)):
+            while idle and not doubtful and (following := _next_submission(queue, put_off, kernel_server)):
                 worker = idle.pop()
-                watcher.on_begin(following[0])
+                callbacks.on_begin(following[0])
                 busy[worker.give(*following)] = worker
             if not busy and not doubtful:
                 return
             # all others are done: try a doubtful one while nothing else runs
             if not busy:
                 submission = doubtful.popleft()
-                yield submission, _grade_alone(submission, idle[0], kernels)
+                yield submission, _grade_alone(submission, idle[0], kernel_server)
                 continue
             # take what the workers send: results of exercises, and in the end what frees the worker
             for connection in wait(list(busy)):
@@ -181,35 +183,35 @@ def grade_here(queue: Iterator[Submission], kernels: Kernels, processes: int, wa
                 submission = worker.submission
                 message = worker.take()
                 if isinstance(message, Result):
-                    watcher.on_result(submission, message)
+                    callbacks.on_result(submission, message)
                     continue
                 idle.append(busy.pop(connection))
                 if message is None:
                     doubtful.append(submission)
                 elif isinstance(message, PutOff):
                     put_off.append(replace(submission, known=message.results))
-                    watcher.on_put_off(submission)
+                    callbacks.on_put_off(submission)
                 else:
                     yield submission, message
 
 
 def _next_submission(
-    queue: Iterator[Submission], put_off: deque[Submission], kernels: Kernels
+    queue: Iterator[Submission], put_off: deque[Submission], kernel_server: SharedKernelServer
 ) -> tuple[Submission, Settings] | None:
     """Return the next submission and the settings for it; submissions that were put off come last."""
     if submission := next(queue, None):
-        return submission, replace(kernels.settings(), hurry=True)
-    return (put_off.popleft(), kernels.settings()) if put_off else None
+        return submission, replace(kernel_server.settings(), hurry=True)
+    return (put_off.popleft(), kernel_server.settings()) if put_off else None
 
 
-def _grade_alone(submission: Submission, worker: Worker, kernels: Kernels) -> Graded:
+def _grade_alone(submission: Submission, worker: Worker, kernel_server: SharedKernelServer) -> Graded:
     for _ in range(LONE_TRIES):
-        worker.give(submission, kernels.settings())
+        worker.give(submission, kernel_server.settings())
         while isinstance(message := worker.take(), Result):
             pass
         if isinstance(message, Graded):  # never PutOff, because these settings are not in a hurry
             return message
-    return as_unreadable(submission, kernels.plain, f"{submission.name}: {FATAL}")
+    return as_unreadable(submission, kernel_server.plain, f"{submission.name}: {FATAL}")
 
 
 class Worker:
@@ -260,7 +262,7 @@ class Worker:
         """Receive the next message from the process, and start another process if it died.
 
         Returns:
-            The result of an exercise; in the end that of the submission, or PutOff. If the process died: None, or an
+            the result of an exercise; in the end that of the submission, or PutOff. If the process died: None, or an
             unreadable result if it used up its processor time.
         """
         try:

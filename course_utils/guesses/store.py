@@ -71,7 +71,7 @@ def keep(question: Question, guess: Sequence[float], root: Path = WORK_FOLDER) -
     A file that cannot be read is first put aside. Guesses at a question that has since changed stay in the file.
 
     Returns:
-        The guesses at the question, now with this one, and a remark if a file was put aside, otherwise "".
+        the guesses at the question, now with this one, and a remark if a file was put aside, otherwise "".
 
     Raises:
         ValueError: the guess does not fit the question.

@@ -16,7 +16,7 @@ def reset_exercise(root: Path, day: int) -> tuple[Path, Path | None]:
     """Write the fresh exercises of a day into exercises/, and keep the notebook that was there in exercises/kept/.
 
     Returns:
-        The path of the fresh notebook, and that of the kept one, None when there was none or nothing was written in it.
+        the path of the fresh notebook, and that of the kept one, None when there was none or nothing was written in it.
 
     Raises:
         CourseError: there is no solution to make the exercises from, or a file cannot be written. The notebook is then

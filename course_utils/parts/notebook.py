@@ -126,7 +126,7 @@ def _row(slot: Slot, folder: Path) -> Row:
     if verdict.status == "missing":
         return Row(slot, None, verdict.message)
     report = PASSED if verdict.status == "passed" else f"{verdict.status}: {verdict.message}"
-    return Row(slot, namespace[slot.name], report, slot.hidden.get(verdict.misconception or "", ""))
+    return Row(slot, namespace[slot.name], report, slot.hidden.get(verdict.mistake or "", ""))
 
 
 @runs_answer("its cell")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Slip, Step, Values
+from .problem import Misstep, Step, Values
 
 Drawn = tuple[str, dict[str, np.ndarray], tuple[Step, ...]]
 
@@ -33,8 +33,8 @@ def exponentials(name: str) -> Step:
         "e to the power of each",
         lambda v: np.exp(v[name]),
         (
-            Slip("powers of two", lambda v: 2.0 ** v[name], "These are powers of 2. Softmax takes powers of e."),
-            Slip("sign turned", lambda v: np.exp(-v[name]), "The sign of the exponent is flipped."),
+            Misstep("powers of two", lambda v: 2.0 ** v[name], "These are powers of 2. Softmax takes powers of e."),
+            Misstep("sign turned", lambda v: np.exp(-v[name]), "The sign of the exponent is flipped."),
         ),
     )
 
@@ -46,9 +46,10 @@ def weights() -> Step:
         "each exponential over the sum of its row",
         lambda v: v["exponentials"] / v["exponentials"].sum(axis=-1, keepdims=True),
         (
-            Slip("divided by the largest", lambda v: v["exponentials"] / v["exponentials"].max(axis=-1, keepdims=True),
+            Misstep("divided by the largest",
+                lambda v: v["exponentials"] / v["exponentials"].max(axis=-1, keepdims=True),
                 "You divided by the largest exponential. Divide by the sum of the row."),
-            Slip("divided by the number of keys", lambda v: v["exponentials"] / v["exponentials"].shape[-1],
+            Misstep("divided by the number of keys", lambda v: v["exponentials"] / v["exponentials"].shape[-1],
                 "You divided by how many there are. Divide by their sum."),
         ),
     )  # fmt: skip
@@ -57,14 +58,14 @@ def weights() -> Step:
 def softmax_row(rng: random.Random) -> Drawn:
     row = np.array(rng.sample(range(-2, 4), 3), dtype=float)
     shifted = Step("shifted", "each entry minus the largest", lambda v: v["row"] - v["row"].max(), (
-        Slip("minus the smallest", lambda v: v["row"] - v["row"].min(), "You subtracted the smallest entry."),
-        Slip("plus the largest", lambda v: v["row"] + v["row"].max(), "You added the largest entry: subtract it."),
-        Slip("minus the mean", lambda v: v["row"] - v["row"].mean(), "You subtracted the mean: take the largest."),
+        Misstep("minus the smallest", lambda v: v["row"] - v["row"].min(), "You subtracted the smallest entry."),
+        Misstep("plus the largest", lambda v: v["row"] + v["row"].max(), "You added the largest entry: subtract it."),
+        Misstep("minus the mean", lambda v: v["row"] - v["row"].mean(), "You subtracted the mean: take the largest."),
     ))  # fmt: skip
     total = Step("sum", "the sum of the exponentials", lambda v: v["exponentials"].sum(), (
-        Slip("without the largest", lambda v: v["exponentials"].sum() - v["exponentials"].max(),
+        Misstep("without the largest", lambda v: v["exponentials"].sum() - v["exponentials"].max(),
             "The largest exponential is left out of the sum."),
-        Slip("the mean", lambda v: v["exponentials"].mean(), "This is the mean of the exponentials, not their sum."),
+        Misstep("the mean", lambda v: v["exponentials"].mean(), "This is the mean of the exponentials, not their sum."),
     ))  # fmt: skip
     statement = f"The softmax of a row.\n{write_values('row', row)}"
     return statement, {"row": row}, (shifted, exponentials("shifted"), total, weights())
@@ -88,7 +89,7 @@ def attention(n: int, m: int) -> Callable[[random.Random], Drawn]:
 
 
 def _where_square(way: Callable[[Values], Any]) -> Callable[[Values], Any]:
-    """Return a slip's function that gives NaN, which nobody writes down, if the shapes rule the slip out."""
+    """Return a misstep's function that gives NaN, which nobody writes down, if the shapes rule the misstep out."""
 
     def way_or_nan(v: Values) -> Any:
         try:
@@ -100,30 +101,30 @@ def _where_square(way: Callable[[Values], Any]) -> Callable[[Values], Any]:
 
 
 SCORES = Step("scores", "the dot product of each query with each key", lambda v: v["Q"] @ v["K"].T, (
-    Slip("K not transposed", _where_square(lambda v: v["Q"] @ v["K"]),
+    Misstep("K not transposed", _where_square(lambda v: v["Q"] @ v["K"]),
         "This is Q times K. Row i, column j is the dot product of query i and key j, two rows."),
-    Slip("queries with queries", lambda v: v["Q"] @ v["Q"].T, "These are dot products of queries with queries."),
-    Slip("rows and columns exchanged", lambda v: v["K"] @ v["Q"].T, "Rows and columns are exchanged."),
+    Misstep("queries with queries", lambda v: v["Q"] @ v["Q"].T, "These are dot products of queries with queries."),
+    Misstep("rows and columns exchanged", lambda v: v["K"] @ v["Q"].T, "Rows and columns are exchanged."),
 ))  # fmt: skip
 SCALED = Step("scaled", "the scores over √d_k", lambda v: v["scores"] / math.sqrt(2), (
-    Slip("not scaled", lambda v: v["scores"], "These are the scores. Divide them by √2."),
-    Slip("divided by d_k", lambda v: v["scores"] / 2, "You divided by d_k. Divide by its root, √2."),
-    Slip("multiplied", lambda v: v["scores"] * math.sqrt(2), "You multiplied by √2. Divide."),
+    Misstep("not scaled", lambda v: v["scores"], "These are the scores. Divide them by √2."),
+    Misstep("divided by d_k", lambda v: v["scores"] / 2, "You divided by d_k. Divide by its root, √2."),
+    Misstep("multiplied", lambda v: v["scores"] * math.sqrt(2), "You multiplied by √2. Divide."),
 ))  # fmt: skip
 WEIGHTS = Step("weights", "each exponential over the sum of its row", weights().compute, (
-    *weights().slips,
-    Slip("over the queries", lambda v: v["exponentials"] / v["exponentials"].sum(axis=0, keepdims=True),
+    *weights().missteps,
+    Misstep("over the queries", lambda v: v["exponentials"] / v["exponentials"].sum(axis=0, keepdims=True),
         "You divided by the sum of the column. The sum runs over the keys, along the row."),
-    Slip("over all", lambda v: v["exponentials"] / v["exponentials"].sum(),
+    Misstep("over all", lambda v: v["exponentials"] / v["exponentials"].sum(),
         "You divided by the sum of all. Each row has its own sum."),
 ))  # fmt: skip
 OUTPUT = Step("output", "the values, each times its weight, added up", lambda v: v["weights"] @ v["V"], (
-    Slip("weights transposed", _where_square(lambda v: v["weights"].T @ v["V"]),
+    Misstep("weights transposed", _where_square(lambda v: v["weights"].T @ v["V"]),
         "The weights are transposed: query i takes row i of them."),
-    Slip("keys for values", lambda v: v["weights"] @ v["K"], "You blended the keys. Blend the values."),
-    Slip("values transposed", _where_square(lambda v: v["weights"] @ v["V"].T),
+    Misstep("keys for values", lambda v: v["weights"] @ v["K"], "You blended the keys. Blend the values."),
+    Misstep("values transposed", _where_square(lambda v: v["weights"] @ v["V"].T),
         "You took the columns of V. A value is a row."),
-    Slip("the mean of the values", lambda v: np.tile(v["V"].mean(axis=0), (len(v["weights"]), 1)),
+    Misstep("the mean of the values", lambda v: np.tile(v["V"].mean(axis=0), (len(v["weights"]), 1)),
         "This is the plain mean of the values, but each has its own weight."),
 ))  # fmt: skip
 
@@ -133,27 +134,29 @@ def causal_row(rng: random.Random) -> Drawn:
     values = np.array(rng.sample(range(-3, 6), 4), dtype=float)
     blocked = np.array([False, False, False, True])
     scaled = Step("scaled", "the scores over √d_k, all four", lambda v: v["row"] / 2, (
-        Slip("not scaled", lambda v: v["row"], "These are the scores. Divide them by √4 = 2."),
-        Slip("divided by d_k", lambda v: v["row"] / 4, "You divided by d_k = 4. Divide by its root, 2."),
+        Misstep("not scaled", lambda v: v["row"], "These are the scores. Divide them by √4 = 2."),
+        Misstep("divided by d_k", lambda v: v["row"] / 4, "You divided by d_k = 4. Divide by its root, 2."),
     ))  # fmt: skip
     powers = Step("exponentials", "e to the power of each, 0 where the mask blocks",
         lambda v: np.where(blocked, 0, np.exp(v["scaled"])), (
-            Slip("not masked", lambda v: np.exp(v["scaled"]),
+            Misstep("not masked", lambda v: np.exp(v["scaled"]),
                 "The last key is not blocked: token 2 may not see token 3."),
-            Slip("a score of 0", lambda v: np.exp(np.where(blocked, 0, v["scaled"])),
+            Misstep("a score of 0", lambda v: np.exp(np.where(blocked, 0, v["scaled"])),
                 "You set the blocked score to 0, and e^0 is 1. It should be −∞, whose exponential is 0."),
-            Slip("itself blocked", lambda v: np.where([False, False, True, True], 0, np.exp(v["scaled"])),
+            Misstep("itself blocked", lambda v: np.where([False, False, True, True], 0, np.exp(v["scaled"])),
                 "Token 2 may see itself: only token 3 is blocked."),
         ))  # fmt: skip
     last = Step("weights", weights().task, weights().compute, (
-        *weights().slips,
-        Slip("masked after the softmax",
+        *weights().missteps,
+        Misstep("masked after the softmax",
             lambda v: np.where(blocked, 0, np.exp(v["scaled"]) / np.exp(v["scaled"]).sum()),
             "The sum holds the blocked key too, so the weights do not add up to 1."),
     ))  # fmt: skip
     output = Step("output", "the values, each times its weight, added up", lambda v: v["weights"] @ v["values"], (
-        Slip("the mean", lambda v: v["values"].mean(), "This is the mean of all values."),
-        Slip("the largest", lambda v: v["values"][int(np.argmax(v["weights"]))], "This is the value of the best key."),
+        Misstep("the mean", lambda v: v["values"].mean(),
+            "This is the mean of all values."),
+        Misstep("the largest", lambda v: v["values"][int(np.argmax(v["weights"]))],
+            "This is the value of the best key."),
     ))  # fmt: skip
     statement = (
         "One row of causal attention: the query is token 2, the third of four, and d_k = 4.\n"
@@ -168,17 +171,17 @@ def softmax_gradient(rng: random.Random) -> Drawn:
     g = np.array(rng.sample((-3, -2, -1, 1, 2, 3, 4), 3), dtype=float)
     steps = (
         Step("mean", "the sum of p times g", lambda v: v["p"] @ v["g"], (
-            Slip("not weighted", lambda v: v["g"].mean(), "This is the plain mean of g. Weight it with p."),
-            Slip("the sum of g", lambda v: v["g"].sum(), "This is the sum of g. Weight each with p."),
+            Misstep("not weighted", lambda v: v["g"].mean(), "This is the plain mean of g. Weight it with p."),
+            Misstep("the sum of g", lambda v: v["g"].sum(), "This is the sum of g. Weight each with p."),
         )),
         Step("centred", "g minus that", lambda v: v["g"] - v["mean"], (
-            Slip("added", lambda v: v["g"] + v["mean"], "You added it: subtract it."),
-            Slip("turned", lambda v: v["mean"] - v["g"], "The sign is flipped: it is g minus the mean."),
+            Misstep("added", lambda v: v["g"] + v["mean"], "You added it: subtract it."),
+            Misstep("turned", lambda v: v["mean"] - v["g"], "The sign is flipped: it is g minus the mean."),
         )),
         Step("gradient", "p times that, entry by entry", lambda v: v["p"] * v["centred"], (
-            Slip("the diagonal alone", lambda v: v["p"] * (1 - v["p"]) * v["g"],
+            Misstep("the diagonal alone", lambda v: v["p"] * (1 - v["p"]) * v["g"],
                 "You took the diagonal of the Jacobian alone: p (1 − p) g."),
-            Slip("not centred", lambda v: v["p"] * v["g"], "This is p times g: the mean is not subtracted."),
+            Misstep("not centred", lambda v: v["p"] * v["g"], "This is p times g: the mean is not subtracted."),
         )),
     )  # fmt: skip
     task = "The gradient of a softmax: p are its weights, g is the gradient with respect to them."
@@ -211,20 +214,21 @@ def online_softmax(rng: random.Random) -> Drawn:
         power = math.exp(v["scores"][0])
         return np.array([v["scores"][0], power, power * v["values"][0]])
 
-    slips = (
-        (Slip("not shifted", unshifted, "The first key has exponent 0 after the shift: l is 1, o is its value."),),
-        (Slip("counted fully", lambda v: v["key 0"] + np.array([0, 1, v["values"][1]]),
+    missteps = (
+        (Misstep("not shifted", unshifted, "The first key has exponent 0 after the shift: l is 1, o is its value."),),
+        (Misstep("counted fully", lambda v: v["key 0"] + np.array([0, 1, v["values"][1]]),
             "The new key counts e^(x − m), and m did not change."),),
         (
-            Slip("l not rescaled", after(2, rescaled_l=False), "The old l must be rescaled by e^(m_old − m)."),
-            Slip("o not rescaled", after(2, rescaled_o=False), "The old o must be rescaled by e^(m_old − m), as l is."),
-            Slip("neither rescaled", after(2, False, False), "The old l and o must be rescaled by e^(m_old − m)."),
-            Slip("factor turned", after(2, turned=True), "The factor is e^(m_old − m), which is below 1."),
+            Misstep("l not rescaled", after(2, rescaled_l=False), "The old l must be rescaled by e^(m_old − m)."),
+            Misstep("o not rescaled", after(2, rescaled_o=False),
+                "The old o must be rescaled by e^(m_old − m), as l is."),
+            Misstep("neither rescaled", after(2, False, False), "The old l and o must be rescaled by e^(m_old − m)."),
+            Misstep("factor turned", after(2, turned=True), "The factor is e^(m_old − m), which is below 1."),
         ),
     )  # fmt: skip
-    steps = tuple(Step(f"key {i}", "m, l and o, not divided by l", after(i), slips[i]) for i in range(3))
+    steps = tuple(Step(f"key {i}", "m, l and o, not divided by l", after(i), missteps[i]) for i in range(3))
     output = Step("output", "o over l", lambda v: v["key 2"][2] / v["key 2"][1], (
-        Slip("not divided", lambda v: v["key 2"][2], "This is o. Divide it by l."),
+        Misstep("not divided", lambda v: v["key 2"][2], "This is o. Divide it by l."),
     ))  # fmt: skip
     statement = (
         f"Online softmax, one key at a time.\n{write_values('scores', scores)}\n{write_values('values', values)}"
@@ -238,23 +242,23 @@ def merge(rng: random.Random) -> Drawn:
     o = np.array(rng.sample((-3, -2, -1, 1, 2, 3, 4), 2), dtype=float)
     steps = (
         Step("m", "the maximum of both", lambda v: v["m_ab"].max(), (
-            Slip("added", lambda v: v["m_ab"].sum(), "Take the maximum of both parts, not their sum."),
-            Slip("the smaller", lambda v: v["m_ab"].min(), "This is the smaller one."),
+            Misstep("added", lambda v: v["m_ab"].sum(), "Take the maximum of both parts, not their sum."),
+            Misstep("the smaller", lambda v: v["m_ab"].min(), "This is the smaller one."),
         )),
         Step("factors", "what each part is rescaled by", lambda v: np.exp(v["m_ab"] - v["m"]), (
-            Slip("exchanged", lambda v: np.exp(v["m_ab"] - v["m"])[::-1], "The two factors are exchanged."),
-            Slip("turned", lambda v: np.exp(v["m"] - v["m_ab"]), "The exponent is m_part − m, never above 0."),
+            Misstep("exchanged", lambda v: np.exp(v["m_ab"] - v["m"])[::-1], "The two factors are exchanged."),
+            Misstep("turned", lambda v: np.exp(v["m"] - v["m_ab"]), "The exponent is m_part − m, never above 0."),
         )),
         Step("l", "the sum of both, rescaled", lambda v: v["factors"] @ v["l_ab"], (
-            Slip("not rescaled", lambda v: v["l_ab"].sum(), "The sums are added without their factors."),
+            Misstep("not rescaled", lambda v: v["l_ab"].sum(), "The sums are added without their factors."),
         )),
         Step("o", "the blend of both, rescaled, not divided", lambda v: v["factors"] @ v["o_ab"], (
-            Slip("not rescaled", lambda v: v["o_ab"].sum(), "The blends are added without their factors."),
+            Misstep("not rescaled", lambda v: v["o_ab"].sum(), "The blends are added without their factors."),
         )),
         Step("output", "o over l", lambda v: v["o"] / v["l"], (
-            Slip("mean of both outputs", lambda v: (v["o_ab"] / v["l_ab"]).mean(),
+            Misstep("mean of both outputs", lambda v: (v["o_ab"] / v["l_ab"]).mean(),
                 "This is the mean of both outputs: each counts as much as its exponentials."),
-            Slip("not divided", lambda v: v["o"], "This is o. Divide it by l."),
+            Misstep("not divided", lambda v: v["o"], "This is o. Divide it by l."),
         )),
     )  # fmt: skip
     statement = (

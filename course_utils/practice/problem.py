@@ -15,7 +15,7 @@ APART = 3  # numbers that a problem tells apart must differ by this many toleran
 
 
 @dataclass(frozen=True)
-class Slip:
+class Misstep:
     """A known wrong way to take a step.
 
     Attributes:
@@ -35,14 +35,14 @@ class Step:
     Attributes:
         task: what the learner writes down.
         compute: computes the right value from the figures and the earlier steps.
-        slips: the known wrong ways.
+        missteps: the known wrong ways.
         count: whether the value is a count, for which one per cent is near enough.
     """
 
     name: str
     task: str
     compute: Callable[[Values], Any]
-    slips: tuple[Slip, ...] = ()
+    missteps: tuple[Misstep, ...] = ()
     count: bool = False
 
 
@@ -52,17 +52,17 @@ class Mark:
 
     Attributes:
         status: "right", "wrong", "empty", or "follows" for a value that is correct from a wrong earlier value on.
-        slip: the slip that explains a wrong value; None if no known one does.
+        misstep: the misstep that explains a wrong value; None if no known one does.
     """
 
     step: str
     status: str
     right: np.ndarray
-    slip: Slip | None = None
+    misstep: Misstep | None = None
 
     def __str__(self) -> str:
         texts = {"right": "right", "follows": "correct from your value on", "wrong": "not right", "empty": "empty"}
-        return f"{self.step}: {texts[self.status]}" + (f". {self.slip.message}" if self.slip else "")
+        return f"{self.step}: {texts[self.status]}" + (f". {self.misstep.message}" if self.misstep else "")
 
 
 @dataclass(frozen=True)
@@ -103,41 +103,37 @@ class Problem:
                 marks.append(Mark(step.name, "empty", right[step.name]))
                 continue
             before = self._values_before(step, {**right, **mine})
-            has_slipped = any(mark.status in ("wrong", "follows") for mark in marks)
+            is_off_course = any(mark.status in ("wrong", "follows") for mark in marks)
             if near(mine[step.name], right[step.name], step):
                 marks.append(Mark(step.name, "right", right[step.name]))
             elif near(mine[step.name], _array(step.compute(before)), step):
-                marks.append(Mark(step.name, "follows" if has_slipped else "right", right[step.name]))
+                marks.append(Mark(step.name, "follows" if is_off_course else "right", right[step.name]))
             else:
-                # A known slip, made from the learner's own earlier values or from the right ones.
+                # A known misstep, made from the learner's own earlier values or from the right ones.
                 starts = [before, self._values_before(step, right)]
-                pairs = [(slip, start) for slip in step.slips for start in starts]
-                slips = (slip for slip, start in pairs if near(mine[step.name], _slipped(slip, start), step))
-                marks.append(Mark(step.name, "wrong", right[step.name], next(slips, None)))
+                pairs = [(misstep, at) for misstep in step.missteps for at in starts]
+                found = (misstep for misstep, at in pairs if near(mine[step.name], _wrong_value(misstep, at), step))
+                marks.append(Mark(step.name, "wrong", right[step.name], next(found, None)))
         return tuple(marks)
 
     def first_wrong(self, entered: Mapping[str, Any]) -> Mark | None:
         """Return the mark of the first wrong step; None if no step is wrong."""
         return next((mark for mark in self.judge(entered) if mark.status == "wrong"), None)
 
-    def with_slip(self, name: str, slip: Slip) -> dict[str, np.ndarray]:
-        """Return the values, to two decimals, of somebody who makes one slip and takes all other steps rightly."""
-        return self.worked({name: slip})
-
-    def worked(self, slips: Mapping[str, Slip] | None = None, decimals: int | None = 2) -> dict[str, np.ndarray]:
+    def worked(self, missteps: Mapping[str, Misstep] | None = None, decimals: int | None = 2) -> dict[str, np.ndarray]:
         """Return the value of each step, computed from the rounded values of the steps before it.
 
         Args:
-            slips: the slips to make, by step name.
+            missteps: the missteps to make, by step name.
             decimals: rounding of values that are no counts; None for full precision.
         """
-        return self._carried_on(slips or {}, decimals)
+        return self._carried_on(missteps or {}, decimals)
 
     def is_degenerate(self) -> bool:
         """Whether the drawn figures are unfit for a problem.
 
         They are if two rows of a matrix are equal, a value is not finite, a step repeats the numbers of the step
-        before, or a slip gives the right numbers.
+        before, or a misstep gives the right numbers.
         """
         matrices = [np.asarray(each) for each in self.inputs.values() if np.ndim(each) == 2]
         if any(len(np.unique(matrix, axis=0)) < len(matrix) for matrix in matrices):
@@ -149,23 +145,25 @@ class Problem:
             if earlier and near(right[step.name], right[earlier.name], step, APART):
                 return True
             values = self._values_before(step, right)
-            if any(near(_slipped(slip, values), right[step.name], step, APART) for slip in step.slips):
+            if any(near(_wrong_value(misstep, values), right[step.name], step, APART) for misstep in step.missteps):
                 return True
         return False
 
-    def known_slips(self) -> list[tuple[Step, Slip]]:
-        """Return each step with each slip that fits here: it gives as many numbers as the step asks for."""
+    def known_missteps(self) -> list[tuple[Step, Misstep]]:
+        """Return each step with each misstep that fits here: it gives as many numbers as the step asks for."""
         right = self.solution()
-        pairs = [(step, slip) for step in self.steps for slip in step.slips]
+        pairs = [(step, misstep) for step in self.steps for misstep in step.missteps]
         return [
-            (s, slip) for s, slip in pairs if _slipped(slip, self._values_before(s, right)).shape == right[s.name].shape
+            (s, misstep)
+            for s, misstep in pairs
+            if _wrong_value(misstep, self._values_before(s, right)).shape == right[s.name].shape
         ]
 
-    def _carried_on(self, slips: Mapping[str, Slip], decimals: int | None = None) -> dict[str, np.ndarray]:
-        """Compute the steps in order, each from the values before it, with a slip where `slips` has one."""
+    def _carried_on(self, missteps: Mapping[str, Misstep], decimals: int | None = None) -> dict[str, np.ndarray]:
+        """Compute the steps in order, each from the values before it, with a misstep where `missteps` has one."""
         values: dict[str, np.ndarray] = {}
         for step in self.steps:
-            compute = slips[step.name].compute if step.name in slips else step.compute
+            compute = missteps[step.name].compute if step.name in missteps else step.compute
             value = _array(compute({**self.inputs, **values}))
             values[step.name] = value if decimals is None or step.count else value.round(decimals)
         return values
@@ -210,5 +208,5 @@ def _array(value: Any) -> np.ndarray:
     return np.asarray(value, dtype=float)
 
 
-def _slipped(slip: Slip, values: Values) -> np.ndarray:
-    return _array(slip.compute(values))
+def _wrong_value(misstep: Misstep, values: Values) -> np.ndarray:
+    return _array(misstep.compute(values))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .count_kinds import Drawn, figures, list_figures
-from .problem import Slip, Step, Values
+from .problem import Misstep, Step, Values
 
 
 def batching(rng: random.Random) -> Drawn:
@@ -17,21 +17,22 @@ def batching(rng: random.Random) -> Drawn:
     inputs = figures(a=a, b=b, c=c)
     steps = (
         Step("static", "steps of static batching", lambda v: max(v["a"], v["b"]) + v["c"], (
-            Slip("one by one", lambda v: v["a"] + v["b"] + v["c"], "A and B run side by side: the longer one counts."),
-            Slip("continuous", _count_refilled_steps,
+            Misstep("one by one", lambda v: v["a"] + v["b"] + v["c"],
+                "A and B run side by side: the longer one counts."),
+            Misstep("continuous", _count_refilled_steps,
                 "This refills a slot at once. A static batch lets nobody in until both are done."),
         )),
         Step("continuous", "steps of continuous batching", _count_refilled_steps, (
-            Slip("after the longer", lambda v: max(v["a"], v["b"]) + v["c"],
+            Misstep("after the longer", lambda v: max(v["a"], v["b"]) + v["c"],
                 "C takes the slot of the one that is done first."),
-            Slip("C alone", lambda v: min(v["a"], v["b"]) + v["c"],
+            Misstep("C alone", lambda v: min(v["a"], v["b"]) + v["c"],
                 "This is the step at which C ends. The longer of A and B may end later."),
-            Slip("full slots", lambda v: (v["a"] + v["b"] + v["c"]) / 2,
+            Misstep("full slots", lambda v: (v["a"] + v["b"] + v["c"]) / 2,
                 "So few steps would need both slots to be full to the end."),
         )),
         Step("use", "the share of slots that had work, continuous", lambda v: _tokens(v) / (2 * v["continuous"]), (
-            Slip("one slot", lambda v: _tokens(v) / v["continuous"], "There are two slots in each step."),
-            Slip("static", lambda v: _tokens(v) / (2 * v["static"]), "These are the steps of the static batch."),
+            Misstep("one slot", lambda v: _tokens(v) / v["continuous"], "There are two slots in each step."),
+            Misstep("static", lambda v: _tokens(v) / (2 * v["static"]), "These are the steps of the static batch."),
         )),
     )  # fmt: skip
     statement = {"tokens of A": str(a), "tokens of B": str(b), "tokens of C": str(c), "slots": "2"}
@@ -57,23 +58,24 @@ def paged_slot(rng: random.Random) -> Drawn:
     inputs = figures(size=size, tokens=tokens, token=token) | {"table": np.asarray(table, dtype=float)}
     steps = (
         Step("blocks", "blocks that the text needs", lambda v: np.ceil(v["tokens"] / v["size"]), (
-            Slip("rounded down", lambda v: v["tokens"] // v["size"], "Tokens after the last full block need one too."),
+            Misstep("rounded down", lambda v: v["tokens"] // v["size"],
+                "Tokens after the last full block need one too."),
         )),
         Step("empty", "places of its blocks that stay empty", lambda v: v["blocks"] * v["size"] - v["tokens"], (
-            Slip("filled", lambda v: v["tokens"] % v["size"], "These are the filled places of the last block."),
+            Misstep("filled", lambda v: v["tokens"] % v["size"], "These are the filled places of the last block."),
         )),
         Step("block", "the block of the token, from the table",
             lambda v: v["table"][int(v["token"] // v["size"])], (
-            Slip("its place in the table", lambda v: v["token"] // v["size"],
+            Misstep("its place in the table", lambda v: v["token"] // v["size"],
                 "This is the place in the table: read which block is there."),
-            Slip("counted from 1", lambda v: v["table"][int(v["token"] // v["size"]) - 1],
+            Misstep("counted from 1", lambda v: v["table"][int(v["token"] // v["size"]) - 1],
                 "The table is counted from 0, as tokens are."),
         )),
         Step("slot", "the slot in the store: block · size + place",
             lambda v: v["block"] * v["size"] + v["token"] % v["size"], (
-            Slip("no table", lambda v: v["token"],
+            Misstep("no table", lambda v: v["token"],
                 "This is the place in the text. The store has it where the table says."),
-            Slip("whole token", lambda v: v["block"] * v["size"] + v["token"],
+            Misstep("whole token", lambda v: v["block"] * v["size"] + v["token"],
                 "Within the block count from the block's first token."),
         )),
     )  # fmt: skip
@@ -93,26 +95,27 @@ def speculation(rng: random.Random) -> Drawn:
     inputs = figures(drafted=drafted, gamma=gamma) | {"p": p, "q": q}
     steps = (
         Step("kept", "the chance that this draft is kept", lambda v: min(1.0, _at(v, "p") / _at(v, "q")), (
-            Slip("q over p", lambda v: _at(v, "q") / _at(v, "p"), "The target's probability goes on top: p over q."),
-            Slip("p", lambda v: _at(v, "p"), "It was drafted with q already, so divide by it."),
+            Misstep("q over p", lambda v: _at(v, "q") / _at(v, "p"), "The target's probability goes on top: p over q."),
+            Misstep("p", lambda v: _at(v, "p"), "It was drafted with q already, so divide by it."),
         )),
         Step("remainder", "what is drawn from after a refusal", _remainder, (
-            Slip("not divided", lambda v: np.maximum(v["p"] - v["q"], 0), "Divide by the sum, so that it is 1."),
-            Slip("from p", lambda v: v["p"], "Kept drafts gave min(p, q) already. Only what is missing may be added."),
-            Slip("q minus p", lambda v: np.maximum(v["q"] - v["p"], 0) / np.maximum(v["q"] - v["p"], 0).sum(),
+            Misstep("not divided", lambda v: np.maximum(v["p"] - v["q"], 0), "Divide by the sum, so that it is 1."),
+            Misstep("from p", lambda v: v["p"],
+                "Kept drafts gave min(p, q) already. Only what is missing may be added."),
+            Misstep("q minus p", lambda v: np.maximum(v["q"] - v["p"], 0) / np.maximum(v["q"] - v["p"], 0).sum(),
                 "What the drafter likes too well is not missing: p minus q."),
         )),
         Step("alpha", "the chance that any draft is kept", lambda v: np.minimum(v["p"], v["q"]).sum(), (
-            Slip("total variation", lambda v: np.maximum(v["p"] - v["q"], 0).sum(),
+            Misstep("total variation", lambda v: np.maximum(v["p"] - v["q"], 0).sum(),
                 "This is the chance that a draft is refused."),
-            Slip("the product", lambda v: (v["p"] * v["q"]).sum(),
+            Misstep("the product", lambda v: (v["p"] * v["q"]).sum(),
                 "This is the chance that two independent draws agree."),
         )),
         Step("tokens", "tokens of a round on average, all drafts with this chance",
             lambda v: sum(v["alpha"] ** i for i in range(int(v["gamma"]) + 1)), (
-            Slip("no last token", lambda v: sum(v["alpha"] ** i for i in range(1, int(v["gamma"]) + 1)),
+            Misstep("no last token", lambda v: sum(v["alpha"] ** i for i in range(1, int(v["gamma"]) + 1)),
                 "After the drafts comes one more token in every round."),
-            Slip("each alone", lambda v: 1 + v["gamma"] * v["alpha"],
+            Misstep("each alone", lambda v: 1 + v["gamma"] * v["alpha"],
                 "A draft counts only if all before it were kept."),
         )),
     )  # fmt: skip

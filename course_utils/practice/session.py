@@ -83,7 +83,7 @@ def _entry(posed: Problem, name: str, prompt: str, ask: Callable[[str], str], te
 
 
 def short(x: float, count: bool = False) -> str:
-    """Return one number in the form of `written`."""
+    """Return one number in the form of `write_typed`."""
     if abs(x) >= 1000:
         return f"{x:,.0f}"
     decimals = 2 - math.floor(math.log10(abs(x))) if count and 0 < abs(x) < 1 else 2

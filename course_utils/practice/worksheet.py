@@ -36,7 +36,7 @@ def make_worksheets(kind: str, copies: int, seed_file: Path, out: Path) -> list[
         seed_file: a file with any text, which with the kind decides the problems; the same text gives the same bytes.
 
     Returns:
-        The files, those of the students first, the key last.
+        the files, those of the students first, the key last.
 
     Raises:
         NoWorksheet: `copies` is out of range, the seed cannot be read or is empty, or Typst is not installed.

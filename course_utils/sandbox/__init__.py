@@ -10,7 +10,7 @@
         rlimits.py     limits memory, processor time and files
         system.py      the C library calls that these modules need
     provisioner.py   asks the server for kernels, on Jupyter's behalf
-    kernel.py        reads what a kernel says, caps and times it, and notices at once when it dies
+    grading_kernel.py  reads what a kernel says, caps and times it, and notices at once when it dies
     pipe.py          answers the questions that a kernel asks while a cell runs
     limits.py        every limit and its default
     log.py           records on request what each kernel was asked and how it ended

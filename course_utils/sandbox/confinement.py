@@ -56,9 +56,9 @@ class Confinement:
     """How student code is confined.
 
     Attributes:
-        level: One of LEVELS.
-        filtered: Whether system calls are filtered, too.
-        why: Why the levels above it could not be used.
+        level: one of LEVELS.
+        filtered: whether system calls are filtered, too.
+        why: why the levels above it could not be used.
     """
 
     level: str
@@ -97,11 +97,11 @@ class KernelServer:
     The server ends with all its kernels at `close`, or when this process ends.
 
     Args:
-        level: One of LEVELS.
-        warm: Import what notebooks import before the first fork; done on Linux only.
+        level: one of LEVELS.
+        warm: import what notebooks import before the first fork; done on Linux only.
 
     Raises:
-        NotConfined: If the level does not work on this machine.
+        NotConfined: if the level does not work on this machine.
     """
 
     def __init__(self, level: str, warm: bool = True):
@@ -178,11 +178,11 @@ def open_kernels(confinement: str = "best", warm: bool = True) -> KernelServer:
 
     Args:
         confinement: "best"; "full" for an error if anything stays open; or one of LEVELS.
-        warm: As for `KernelServer`.
+        warm: as for `KernelServer`.
 
     Raises:
-        NotConfined: If kernels cannot be confined as asked for.
-        CourseError: If `confinement` is none of these words.
+        NotConfined: if kernels cannot be confined as asked for.
+        CourseError: if `confinement` is none of these words.
     """
     if confinement not in ("best", "full", *LEVELS):
         raise CourseError(f"confinement {confinement!r} is not one of best, full, {', '.join(LEVELS)}")
@@ -232,7 +232,7 @@ def bubblewrap(folder: Path) -> list[str]:
     kernels' copy of the course at LIBRARY, and `folder`. It has no network, no outside processes and no other files.
 
     Args:
-        folder: Folder that the server shares with the grader; the sandbox may write in it.
+        folder: folder that the server shares with the grader; the sandbox may write in it.
     """
     nobody = ["--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
     words = ["bwrap", "--unshare-all", *nobody, "--new-session"]
@@ -287,8 +287,8 @@ def kernel_environment(library: str, home: str) -> dict[str, str]:
     """Return the environment variables of student code; none of them is copied from the grader's.
 
     Args:
-        library: Folder of the kernels' copy of the course.
-        home: The kernel's home folder.
+        library: folder of the kernels' copy of the course.
+        home: the kernel's home folder.
     """
     return {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),

@@ -25,13 +25,13 @@ class Limits:
     neither as work nor as sleep. If the system does not tell these apart, a limit is WALL times as long by the clock.
 
     Attributes:
-        cell_seconds: Work of one cell.
-        idle_seconds: Time that a cell may sleep.
-        start_seconds: Time until the kernel answers, and the work of a cell that everybody is given.
-        output_bytes: What a cell may print, return and display.
-        memory_bytes: Data of the kernel.
-        cpu_seconds: Processor time of the kernel in all, which the system itself counts.
-        scratch_bytes: Files of the kernel, if it has no file system of its own for them.
+        cell_seconds: work of one cell.
+        idle_seconds: time that a cell may sleep.
+        start_seconds: time until the kernel answers, and the work of a cell that everybody is given.
+        output_bytes: what a cell may print, return and display.
+        memory_bytes: data of the kernel.
+        cpu_seconds: processor time of the kernel in all, which the system itself counts.
+        scratch_bytes: files of the kernel, if it has no file system of its own for them.
     """
 
     cell_seconds: float = GRADED_SECONDS
@@ -49,8 +49,8 @@ class Start:
 
     Attributes:
         confinement: "best", "full" or a level, as for `confinement.open_kernels`.
-        warm: Whether kernels are forked from a process that has imported what notebooks import.
-        server: The folder of a running server; without one, this process starts its own.
+        warm: whether kernels are forked from a process that has imported what notebooks import.
+        server: the folder of a running server; without one, this process starts its own.
     """
 
     confinement: str = "best"

@@ -25,7 +25,7 @@ def begin_log(path: Path) -> str:
     """Create an empty log and return its absolute path.
 
     Raises:
-        CourseError: If nothing can be written there.
+        CourseError: if nothing can be written there.
     """
     try:
         path.write_text("", encoding="utf-8")

@@ -30,11 +30,11 @@ class Talk:
     is ready to be read when a question waits, `go_on` answers it, and `close` closes the pipes.
 
     Args:
-        folder: The kernel's folder.
-        answer: Returns the answer to a question; both are a line of text.
+        folder: the kernel's folder.
+        answer: returns the answer to a question; both are a line of text.
 
     Raises:
-        OSError: If a pipe cannot be made.
+        OSError: if a pipe cannot be made.
     """
 
     def __init__(self, folder: Path, answer: Callable[[str], str] | None = None):
@@ -56,7 +56,7 @@ class Talk:
         The kernel waits for each answer, so there is never more than one question to read.
 
         Raises:
-            KernelLost: If the kernel sends anything but one question at a time, or does not read the answer.
+            KernelLost: if the kernel sends anything but one question at a time, or does not read the answer.
         """
         end = time.monotonic() + TURN
         while time.monotonic() < end and select.select([self.questions], [], [], MOMENT)[0]:

@@ -109,7 +109,7 @@ class ConfinedProvisioner(LocalProvisioner):
         is None if the system does not say.
 
         Args:
-            pause: Send no request until so many seconds after the last one.
+            pause: send no request until so many seconds after the last one.
         """
         connection = self.connection
         if connection is None:

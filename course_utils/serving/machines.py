@@ -17,7 +17,7 @@ import numpy as np
 from course_utils.attention import arrays
 from course_utils.attention.shapes import check_scale, whole
 from course_utils.costs.configurations import Configuration
-from course_utils.serving.simulate import Log, Part, Served, Step, simulate
+from course_utils.serving.simulate import Log, Part, Served, ServerStep, simulate
 from course_utils.serving.traffic import Request, check
 
 
@@ -165,7 +165,7 @@ class Apart(NamedTuple):
     """The log of the requests with the steps of the decode machine, and the steps of the prefill machine."""
 
     log: Log
-    prefill: tuple[Step, ...]
+    prefill: tuple[ServerStep, ...]
 
 
 def apart(
@@ -185,7 +185,7 @@ def apart(
     later = []
     for request in sorted(requests, key=lambda request: request.arrival):
         part = Part(request.name, request.prompt, 0, True)
-        step = prompts[request.name] = Step(max(now, request.arrival), cost(request.prompt, 0), (part,))
+        step = prompts[request.name] = ServerStep(max(now, request.arrival), cost(request.prompt, 0), (part,))
         now = step.end
         if request.new > 1:
             arrives = now + seconds_a_token * request.prompt

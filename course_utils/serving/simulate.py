@@ -30,7 +30,7 @@ class Part(NamedTuple):
     wrote: bool
 
 
-class Step(NamedTuple):
+class ServerStep(NamedTuple):
     """A step: when it began, how long it took (seconds), and its parts, in the order in which they were chosen."""
 
     start: float
@@ -74,7 +74,7 @@ class Log(NamedTuple):
 
     n_slots: int
     served: tuple[Served, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ServerStep, ...]
 
     @property
     def use(self) -> float:
@@ -123,7 +123,7 @@ def simulate(
     waiting = deque(sorted(requests, key=lambda request: request.arrival))  # stable: of equals the first given
     running: list[_Slot] = []
     done: dict[str, Served] = {}
-    steps: list[Step] = []
+    steps: list[ServerStep] = []
     now = 0.0
     while waiting or running:
         # an idle server waits for the next arrival
@@ -148,7 +148,7 @@ def simulate(
 
 def _step(
     running: list[_Slot], cost: Callable[[int, int], float], budget: int | None, now: float
-) -> tuple[Step, float]:
+) -> tuple[ServerStep, float]:
     """Run one step: the Step, and the time at its end."""
     shares = [(slot, tokens) for slot, tokens in _shares(running, budget) if tokens]
     parts = []
@@ -159,7 +159,7 @@ def _step(
     duration = cost(sum(part.tokens for part in parts), sum(part.context for part in parts))
     if not duration > 0:
         raise ValueError(f"a step takes {duration} s by this cost: it must be above 0")
-    step = Step(now, duration, tuple(parts))
+    step = ServerStep(now, duration, tuple(parts))
     for (slot, _), part in zip(shares, parts, strict=True):
         if part.wrote:
             slot.times.append(step.end)

@@ -32,11 +32,20 @@ from course_utils.course import (
 from course_utils.errors import CourseError
 from course_utils.files import Marker, make_zip, write_all
 from course_utils.site import exercise_pages, flash_cards
-from course_utils.site.glossary import SOURCE, Entry, Place, entries, glossary_page, hinted, lessons_of, linked
+from course_utils.site.glossary import (
+    SOURCE,
+    Entry,
+    Place,
+    add_meanings,
+    entries,
+    glossary_page,
+    lessons_of,
+    link_terms,
+)
 from course_utils.site.page_wording import page_texts
 from course_utils.site.pages import Links, Page, link_text, notebook_page
 from course_utils.site.python_files import python_files
-from course_utils.site.start_pages import contents, day_pictures, filled
+from course_utils.site.start_pages import contents, day_pictures, fill_marks
 from course_utils.site.widget_gallery import plays_page, small_pictures
 from course_utils.site.widgets import classic_script, scripts
 
@@ -151,7 +160,7 @@ def write_source(root: Path, source: Path, python: str = "") -> list[Page]:
         if name == SOURCE.stem:
             text = glossary_page(text, terms, lambda place: _first_use(place, files))
         origin = f"{WRITTEN}/{name}" if f"{WRITTEN}/{name}.md" in own else name
-        text = filled(links.resolved(name, origin, text), pages, python)
+        text = fill_marks(links.resolved(name, origin, text), pages, python)
         sidebar = contents([*files, *texts, PLAYS]) if name == "index" else ""
         written[source / f"{name}.md"] = text + sidebar
     # the gallery, and all that the pages fetch
@@ -201,7 +210,7 @@ def _page(name: str, path: Path, terms: Sequence[Entry], links: Links, python: s
         cells = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
         texts = page_texts(path.stem, day, [cell.source for cell in cells])
         if day:
-            texts = [hinted(text, terms, TERM) for text in linked(texts, terms, TERM, day)]
+            texts = [add_meanings(text, terms, TERM) for text in link_terms(texts, terms, TERM, day)]
         for cell, text in zip(cells, texts, strict=True):
             cell.source = text
     return notebook_page(name, notebook, read_states(path), links, marked, day, python)

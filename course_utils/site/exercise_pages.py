@@ -14,30 +14,12 @@ import nbformat
 from nbformat import NotebookNode
 
 from course_utils import loader
-from course_utils.answer_key.strip_answers import UNGRADED, is_answer, is_check, is_setup
+from course_utils.answer_key.strip_answers import UNGRADED, is_answer, is_check, is_setup, needs_torch
 from course_utils.authoring.notebooks import read_notebook
 from course_utils.course import DAYS, EXERCISES, Day, day_numbered
 
 SCRIPT = Path(__file__).parent / "answers" / "answers.js"
 EDITOR = Path(__file__).parent / "answers" / "codemirror.js"
-WITHOUT_TORCH = {  # the exercises of each day whose statement and check need no PyTorch
-    1: (
-        *("softmax_row", "soft_lookup", "by_hand_three", "by_hand_two", "find_the_parcel", "scores", "scale_scores"),
-        *("attention_lists", "find_the_bug", "attention_batched", "tells_right"),
-    ),
-    2: (
-        *("variance_by_hand", "dot_product_stats", "correlated", "saturation", "find_the_bug", "stable_softmax"),
-        *("logsumexp", "half_attention", "softmax_jacobian", "attention_backward", "layer_backward", "tells_right"),
-    ),
-    3: ("by_hand_row", "diagnose", "tells_right"),
-    4: ("count_flops", "crossover", "layer_by_hand", "count_parameters", "tells_right"),
-    5: ("cache_bytes", "longest_context", "decode_intensity", "counts_by_hand", "quantise", "tells_right"),
-    6: ("by_hand_online", "online_softmax", "tells_right"),
-    7: (
-        *("by_hand", "block_allocator", "paged_attention", "batch_scheduler", "prefix_cache", "find_the_bug"),
-        *("latencies", "chunks", "scheduler", "by_hand_draft", "accept", "how_many", "another_bug", "tells_right"),
-    ),
-}
 NEEDS_TORCH = (
     '<p class="course-needs-torch">This exercise needs PyTorch, which does not run on a web page. '
     "Do it in JupyterLab, which <code>make lab</code> opens.</p>"
@@ -82,7 +64,7 @@ def answers_of(day: int, notebook: NotebookNode) -> Iterator[Answer]:
     checks = {cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells if is_check(cell)}
     for cell in filter(is_answer, notebook.cells):
         grade_id = cell.metadata.nbgrader.grade_id
-        if grade_id in WITHOUT_TORCH.get(day, ()):
+        if not needs_torch(cell):
             yield Answer(day, grade_id, cell.source, checks[f"check_{grade_id}"].metadata.nbgrader.points)
 
 
@@ -96,7 +78,7 @@ def place_editors(day: int, notebook: NotebookNode, python: str) -> None:
         if is_answer(cell):
             if grade_id not in places:
                 cells.append(cell)
-            cells.append(_shown(cell, places[grade_id].as_html(python) if grade_id in places else NEEDS_TORCH))
+            cells.append(_show_html(cell, places[grade_id].as_html(python) if grade_id in places else NEEDS_TORCH))
         elif not (is_check(cell) and grade_id.removeprefix("check_") in places):
             cells.append(cell)
     notebook.cells = cells
@@ -108,7 +90,7 @@ def _word_for_a_page(notebook: NotebookNode) -> None:
         if cell.cell_type == "markdown":
             for change in loader.wording("shared")["exercises"]:
                 words = re.compile(r"\s+".join(map(re.escape, change["lesson"].split())))
-                cell.source = words.sub(lambda _, change=change: change["page"], cell.source)
+                cell.source = change["page"].join(words.split(cell.source))
             is_tried = following is not None and UNGRADED in following.metadata.get("tags", [])
             if is_tried and not is_setup(following) and not cell.source.startswith("#"):
                 cell.source = f"{FOR_JUPYTERLAB}\n\n{cell.source}"
@@ -129,7 +111,7 @@ def data_scripts(root: Path) -> dict[str, str]:
     files = {}
     for day in DAYS:
         name, notebook = _exercises(day, root)
-        if notebook is not None and day.number in WITHOUT_TORCH:
+        if notebook is not None and any(answers_of(day.number, notebook)):
             data = json.dumps(_data(name, notebook), ensure_ascii=False)
             files[f"exercises/day{day.number}.js"] = f"course.exercises({day.number}, {data});\n"
     return files
@@ -170,7 +152,7 @@ def _exercises(day: Day, root: Path) -> tuple[str, NotebookNode | None]:
     return (path.stem, read_notebook(path)[0]) if path else ("", None)
 
 
-def _shown(cell: NotebookNode, text: str) -> NotebookNode:
+def _show_html(cell: NotebookNode, text: str) -> NotebookNode:
     """Return a cell that shows this HTML in place of its source, which has to be there for its output to be."""
     output = nbformat.v4.new_output("display_data", data={"text/html": text})
     return nbformat.v4.new_code_cell(cell.source, metadata={"tags": ["remove-input"]}, outputs=[output])

@@ -128,7 +128,7 @@ def entries(text: str, lessons: Iterable[Lesson]) -> list[Entry]:
     Raises:
         CourseError: the glossary is badly formed, or no lesson uses an entry.
     """
-    by_term = {entry.term: entry for entry in written(text)}
+    by_term = {entry.term: entry for entry in read_entries(text)}
     for lesson in sorted(lessons, key=lambda each: each.day):
         unused = {term for term, entry in by_term.items() if not entry.first and entry.means_this_on(lesson.day)}
         for term, place in _uses(lesson, tuple(by_term.values()), unused):
@@ -147,7 +147,7 @@ def first_uses(lesson: Lesson, glossary: Sequence[Entry]) -> dict[str, Place]:
     return dict(_uses(lesson, tuple(glossary), meant))
 
 
-def written(text: str) -> list[Entry]:
+def read_entries(text: str) -> list[Entry]:
     """Return the entries of a glossary in its order, without their first use.
 
     Raises:
@@ -166,18 +166,18 @@ def written(text: str) -> list[Entry]:
             raise CourseError(f"glossary:{number}: {term!r} is there twice; tell them apart in brackets")
         definition = "\n".join(line[2:] for line in lines[1:])
         days = tuple(map(int, notes.get("days", "").split()))
-        by_term[term] = Entry(term, definition, _listed(notes.get("also")), days, _listed(notes.get("not")))
+        by_term[term] = Entry(term, definition, _split_list(notes.get("also")), days, _split_list(notes.get("not")))
     return list(by_term.values())
 
 
-def linked(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: int | None = None) -> list[str]:
+def link_terms(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: int | None = None) -> list[str]:
     """Return a page's markdown cells with the first use of each term as a link, `[head](PREFIX#term-head)`.
 
     Only plain text gets links: no code, formula, heading or link, and nothing between HTML tags. Apart from the links,
     the page stays as it was.
 
     Args:
-        glossary: the result of `entries` or `written`.
+        glossary: the result of `entries` or `read_entries`.
         prefix: the address of the glossary's page. MyST resolves no address of built HTML, so give it a scheme of its
             own there (`glossary:`, in myst_url_schemes).
         day: the day of the page; None for a page that belongs to no day.
@@ -209,8 +209,8 @@ def linked(texts: Sequence[str], glossary: Sequence[Entry], prefix: str, day: in
     return pages
 
 
-def hinted(text: str, glossary: Iterable[Entry], prefix: str) -> str:
-    """Return a text from `linked` with the meaning of each term as its link's title, which browsers show."""
+def add_meanings(text: str, glossary: Iterable[Entry], prefix: str) -> str:
+    """Return a text from `link_terms` with the meaning of each term as its link's title, which browsers show."""
     meanings = {f"{prefix}#{entry.anchor}": entry.meaning for entry in glossary}
 
     def with_title(link: re.Match[str]) -> str:
@@ -255,7 +255,7 @@ _REFERENCES = re.compile(r"^## References$", re.MULTILINE)  # titles of papers u
 _DIRECTIVE = re.compile(r"^```\{glossary\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def _listed(note: str | None) -> tuple[str, ...]:
+def _split_list(note: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (note or "").split(", ") if part.strip())
 
 

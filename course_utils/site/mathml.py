@@ -60,9 +60,9 @@ def _line(node: ElementTree.Element) -> str:
         case "mo" if node.text in _SPACED and node.get("lspace") != "0":
             return f" {node.text} "
         case "msqrt":
-            return f"√{_grouped(''.join(parts))}"
+            return f"√{_group(''.join(parts))}"
         case "mfrac":
-            return "/".join(map(_grouped, parts))
+            return "/".join(map(_group, parts))
         case "msub" | "munder":
             return parts[0] + _script(parts[1], "_", _LOWERED)
         case "msup":
@@ -80,10 +80,10 @@ def _script(text: str, mark: str, signs: dict[str, str]) -> str:
     """Return a script in signs that are raised or lowered; behind its mark if it is a word, or has no such signs."""
     close = text.replace(" ", "")
     word = re.search(r"[a-z]{3}", text)
-    return mark + _grouped(close) if word or set(close) - signs.keys() else "".join(signs[sign] for sign in close)
+    return mark + _group(close) if word or set(close) - signs.keys() else "".join(signs[sign] for sign in close)
 
 
-def _grouped(text: str) -> str:
+def _group(text: str) -> str:
     """Return a text in brackets, unless it is a word or a number."""
     return text if re.fullmatch(r"[\w.√∞⊤′]*|\(.*\)", text) else f"({text})"
 

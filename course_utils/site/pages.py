@@ -18,7 +18,7 @@ from course_utils.answer_key.strip_answers import is_setup
 from course_utils.authoring.widget_states import States
 from course_utils.course import EXERCISES, LESSONS, ROOT, is_published
 from course_utils.site.exercise_pages import explain_page, place_editors, show_progress
-from course_utils.site.widgets import placed
+from course_utils.site.widgets import place_widget
 
 COURSE_MAP = f"{LESSONS}/course_map"
 _HERE = """<p class="course-here">On this page the widgets move and no cell runs. {checked}To run and change the cells,
@@ -67,7 +67,7 @@ class Play:
             f'width="{self.width:g}" style="--width: {self.width:g}px" loading="lazy">'
         )
         if self.widget:
-            return placed(self.anchor, self.widget, picture)
+            return place_widget(self.anchor, self.widget, picture)
         caption = f'<div class="course-caption">{html.escape(self.caption)}</div>' if self.caption else ""
         return (
             f'<div class="course-figure" id="{self.anchor}" role="group" aria-label="Figure">{picture}</div>{caption}'

@@ -40,7 +40,7 @@ def small_picture(play: Play, file: str, size: tuple[int, int]) -> str:
     )
 
 
-def reduced(png: bytes, size: tuple[int, int]) -> bytes:
+def reduce_picture(png: bytes, size: tuple[int, int]) -> bytes:
     """Return a picture without its empty margins, in few colours, and at most as large as `size`."""
     made = io.BytesIO()
     with Image.open(io.BytesIO(png)) as picture:

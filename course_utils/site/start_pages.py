@@ -22,7 +22,7 @@ from course_utils.errors import CourseError
 from course_utils.site import flash_cards
 from course_utils.site.exercise_pages import answer_html
 from course_utils.site.pages import Page, Play
-from course_utils.site.picture_cards import DAY, card, grid, reduced, small_picture
+from course_utils.site.picture_cards import DAY, card, grid, reduce_picture, small_picture
 from course_utils.site.widget_gallery import lively
 
 _MARK = re.compile(r"<!-- (\w+)(?: ([\w/]+))? -->")
@@ -33,7 +33,7 @@ _ORDER = (*_LOOK_UP, "start")
 _EVERYWHERE = frozenset({"Guess", "Guesses", "Practice", "Quiz"})  # widgets that say nothing of their day
 
 
-def filled(text: str, pages: Sequence[Page], python: str = "") -> str:
+def fill_marks(text: str, pages: Sequence[Page], python: str = "") -> str:
     """Return a text in which marks are replaced.
 
     `<!-- begin -->` becomes the way to the first lesson, `<!-- days -->` the days as cards, `<!-- clone -->` the
@@ -93,7 +93,7 @@ def day_pictures(pages: Sequence[Page]) -> dict[str, bytes]:
     """Return the pictures of the days' cards by their path in the static folder."""
     pictures = {name: picture for page in pages for name, picture in page.pictures.items()}
     faces = ((day, _face(pages, day)) for day in DAYS)
-    return {_picture_of(day): reduced(pictures[play.file], DAY) for day, play in faces if play}
+    return {_picture_of(day): reduce_picture(pictures[play.file], DAY) for day, play in faces if play}
 
 
 def _face(pages: Sequence[Page], day: Day) -> Play | None:

@@ -12,7 +12,7 @@ from course_utils import views
 from course_utils.course import DAYS
 from course_utils.errors import CourseError
 from course_utils.site.pages import Page, Play, link_text
-from course_utils.site.picture_cards import LISTED, card, grid, reduced, small_picture
+from course_utils.site.picture_cards import LISTED, card, grid, reduce_picture, small_picture
 from course_utils.views.shared.base import InGallery
 
 MOST = 6  # places that are named for one widget
@@ -51,7 +51,7 @@ def plays_page(plays: Sequence[Play], small: Mapping[str, bytes]) -> str:
     ]
     for kind, entry in kinds.items():
         if entry.question:
-            where = f"{{.course-caption}}\nIn {_listed(by_kind[kind])}. In a notebook it is called `{kind}`."
+            where = f"{{.course-caption}}\nIn {_list_places(by_kind[kind])}. In a notebook it is called `{kind}`."
             parts += [f"### {entry.title}", lively(by_kind[kind][0], "plays"), where]
     cards = [
         card(
@@ -83,7 +83,7 @@ def small_pictures(pages: Iterable[Page]) -> dict[str, bytes]:
     for page in pages:
         for play in page.plays:
             if not play.widget or (play.widget not in widgets and not entry_of(play).question):
-                pictures[_small(play)] = reduced(page.pictures[play.file], LISTED)
+                pictures[_small(play)] = reduce_picture(page.pictures[play.file], LISTED)
                 widgets |= {play.widget} - {""}
     return pictures
 
@@ -97,7 +97,7 @@ def _picture(play: Play, small: Mapping[str, bytes]) -> str:
         return small_picture(play, _small(play), picture.size)
 
 
-def _listed(plays: Sequence[Play]) -> str:
+def _list_places(plays: Sequence[Play]) -> str:
     named = [f"[day {play.day}, {_title(play)}]({_address(play)})" for play in plays]
     return ", ".join(named[:MOST]) + (f" and {len(named) - MOST} other places" if len(named) > MOST else "")
 

@@ -12,7 +12,7 @@ from course_utils import views
 from course_utils.views.shared.bundle import bundle
 
 
-def placed(key: str, widget: str, picture: str) -> str:
+def place_widget(key: str, widget: str, picture: str) -> str:
     """Return the HTML of the place where a widget comes to life.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from course_utils.course import IN_CHECKOUT
-from course_utils.progress import Exercise, exercises_of
+from course_utils.progress import ExerciseProgress, exercises_of
 from course_utils.views.verdict_card import frame
 
 
@@ -47,5 +47,5 @@ def _anchor(heading: str) -> str:
     return re.sub(r"\s", "-", heading)
 
 
-def _minutes(exercise: Exercise) -> str:
+def _minutes(exercise: ExerciseProgress) -> str:
     return f"{exercise.minutes} minute{'' if exercise.minutes == 1 else 's'}"

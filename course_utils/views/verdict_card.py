@@ -1,4 +1,4 @@
-"""What a check says, as HTML: the verdict, the slip, the smallest input to copy, and the steps folded."""
+"""What a check says, as HTML: the verdict, the mistake, the smallest input to copy, and the steps folded."""
 
 from __future__ import annotations
 
@@ -15,18 +15,25 @@ _SENTENCE = re.compile(r"(?<=[.?])\s+")
 
 
 def verdict_card(
-    *, good: bool, head: str, message: str, slip: bool, example: str, steps: Sequence[tuple[str, bool]], note: str
+    *,
+    good: bool,
+    head: str,
+    message: str,
+    names_mistake: bool,
+    example: str,
+    steps: Sequence[tuple[str, bool]],
+    note: str,
 ) -> str:
     """Return the card of a verdict.
 
     Args:
         good: whether the answer passes.
-        slip: whether the first sentence of the message names the slip.
+        names_mistake: whether the first sentence of the message names the mistake.
         example: the smallest input as text, code indented by four.
         steps: the name of each step, and whether it holds.
         note: what else there is to say.
     """
-    parts = [f"<strong>{_mark(good)} {html.escape(head)}</strong>", _message(message, slip), _example(example)]
+    parts = [f"<strong>{_mark(good)} {html.escape(head)}</strong>", _message(message, names_mistake), _example(example)]
     parts += [_steps(steps), _paragraph(f'<span style="{_QUIET}">{_lines(note)}</span>') if note else ""]
     return frame("".join(parts), GOOD if good else BAD)
 
@@ -41,9 +48,9 @@ def _mark(good: bool) -> str:
     return f'<span style="color: {GOOD if good else BAD}">{"✓" if good else "✗"}</span>'
 
 
-def _message(message: str, slip: bool) -> str:
+def _message(message: str, names_mistake: bool) -> str:
     first, *rest = _SENTENCE.split(message.strip(), 1)
-    head = f"<strong>{html.escape(first)}</strong>" if rest and slip else html.escape(first)
+    head = f"<strong>{html.escape(first)}</strong>" if rest and names_mistake else html.escape(first)
     return _paragraph(" ".join([head, *map(html.escape, rest)])) if first else ""
 
 
@@ -67,7 +74,7 @@ def _steps(steps: Sequence[tuple[str, bool]]) -> str:
         return ""
     lines = "".join(f"<li>{_mark(ok)} {html.escape(name)}</li>" for name, ok in steps)
     style = "list-style: none; margin: 4px 0 0; padding: 0; columns: 16em"
-    summary = f'<summary style="cursor: pointer">{held} of {len(steps)} steps hold</summary>'
+    summary = f'<summary style="cursor: pointer">{held} of {len(steps)} steps passed</summary>'
     return f'<details style="margin: 6px 0 0">{summary}<ul style="{style}">{lines}</ul></details>'
 
 

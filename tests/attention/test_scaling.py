@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_utils.attention import tensors
-from course_utils.attention.masks import causal
 from course_utils.attention.scaling import (
     dot_product_statistics,
     dot_product_theory,
@@ -20,7 +19,6 @@ from course_utils.attention.scaling import (
     mean_estimate,
     runner_up_gradient,
     saturation,
-    softmax_backward,
     softmax_jacobian,
     std_estimate,
 )
@@ -247,58 +245,14 @@ def test_the_jacobian_is_what_autograd_finds():
     torch.testing.assert_close(softmax_jacobian(torch.softmax(scores, 0)), result)
 
 
-@law
-@given(drawn=score_rows())
-def test_the_backward_rule_is_the_jacobian_and_autograd(drawn):
-    scores, grad_weights = drawn
-    scores.requires_grad_()
-    weights = tensors.softmax(scores)
-    (result,) = torch.autograd.grad(weights, scores, grad_weights)
-    by_rule = softmax_backward(weights.detach(), grad_weights)
-    torch.testing.assert_close(by_rule, result)
-    jacobian = softmax_jacobian(weights.detach())
-    torch.testing.assert_close(by_rule, (jacobian @ grad_weights[..., None]).squeeze(-1))
-
-
-def test_the_backward_rule_agrees_with_finite_differences():
-    generator = torch.Generator().manual_seed(1)
-    scores, grad_weights = (torch.randn(2, 4, generator=generator, dtype=torch.float64) for _ in range(2))
-
-    def loss(s):
-        return (tensors.softmax(s) * grad_weights).sum()
-
-    step = 1e-5
-    differences = torch.zeros_like(scores)
-    for place in np.ndindex(*scores.shape):
-        nudge = torch.zeros_like(scores)
-        nudge[place] = step
-        differences[place] = (loss(scores + nudge) - loss(scores - nudge)) / (2 * step)
-    torch.testing.assert_close(softmax_backward(tensors.softmax(scores), grad_weights), differences, atol=1e-9, rtol=0)
-
-
-def test_the_three_paths_of_the_gradient_through_attention():
-    generator = torch.Generator().manual_seed(2)
-    q, k, v = (torch.randn(2, 4, 3, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(3))
-    output, weights = tensors.attention(q, k, v, causal(4))
-    grad_output = torch.randn(2, 4, 3, generator=generator, dtype=torch.float64)
-    result = torch.autograd.grad(output, (q, k, v), grad_output)
-    with torch.no_grad():
-        grad_v = weights.mT @ grad_output
-        grad_scores = softmax_backward(weights, grad_output @ v.mT) / math.sqrt(3)
-        by_hand = grad_scores @ k, grad_scores.mT @ q, grad_v
-    for mine, theirs in zip(by_hand, result, strict=True):
-        torch.testing.assert_close(mine, theirs)
-
-
 def test_weights_may_be_lists_and_arrays():
-    p, g = [[0.5, 0.5], [0.25, 0.75]], [[1.0, -1.0], [2.0, 0.0]]
-    for measure in (entropy, softmax_jacobian, jacobian_trace, lambda weights: softmax_backward(weights, g)):
+    p = [[0.5, 0.5], [0.25, 0.75]]
+    for measure in (entropy, softmax_jacobian, jacobian_trace):
         expected = measure(torch.tensor(p))
         assert torch.equal(measure(p), expected) and expected.dtype == torch.float32
         measured = measure(np.array(p))
         assert measured.dtype == torch.float64
         torch.testing.assert_close(measured.float(), expected)
-    assert torch.equal(softmax_backward(torch.tensor(p), np.array(g, dtype=np.float32)), softmax_backward(p, g))
     assert entropy([0.5, 0.5]).item() == pytest.approx(math.log(2))
     assert entropy([1, 0]).item() == 0  # integers too
 
@@ -312,7 +266,7 @@ def test_a_row_that_sees_nothing_gets_zeros_everywhere():
     zeros = torch.zeros(2, 3)
     assert entropy(zeros).tolist() == [0, 0]
     assert jacobian_trace(zeros).tolist() == [0, 0]
-    assert softmax_jacobian(zeros).eq(0).all() and softmax_backward(zeros, torch.ones(2, 3)).eq(0).all()
+    assert softmax_jacobian(zeros).eq(0).all()
 
 
 # --- entropy --------------------------------------------------------------------------------------------------------

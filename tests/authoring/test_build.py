@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -16,7 +17,8 @@ from course_utils import course as days_of_the_course
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.authoring import build as building
 from course_utils.authoring import sources
-from course_utils.authoring.sources import canonical, load_source
+from course_utils.authoring.sources import canonical, load_source, read_source
+from course_utils.course import ROOT
 from course_utils.errors import CourseError, SourceError
 from course_utils.files import code_in
 from course_utils.loader import PACKAGE
@@ -227,21 +229,23 @@ def test_a_check_that_was_not_run_lists_what_it_will_try_and_claims_no_points():
     assert cell.outputs[0].data["text/plain"] == "Not run yet. The check will try:\n  ○ one\n  ○ ten"
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("Run it.", True),
-        ("Why is that so?\n\nRun it.", True),  # another paragraph asked
-        ("Which of the two is larger?", False),
-        ("Before you run it, name the larger one.", False),
-    ],
-)
-def test_what_the_text_asks_is_not_shown_before_a_student_runs_the_cell(text, shown):
-    cell = nbformat.v4.new_code_cell("larger", metadata={"tags": ["ungraded"]})
+@pytest.mark.parametrize(("tags", "shown"), [(["ungraded"], True), (["ungraded", "asked"], False)])
+def test_what_the_text_asks_is_not_shown_before_a_student_runs_the_cell(tags, shown):
+    cell = nbformat.v4.new_code_cell("larger", metadata={"tags": tags})
     cell.outputs = [nbformat.v4.new_output("stream", text="the second\n")]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text), cell])
-    assert bool(release_exercise(notebook).cells[1].outputs) == shown
-    assert notebook.cells[1].outputs  # the solution keeps it
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    assert bool(release_exercise(notebook).cells[0].outputs) == shown
+    assert notebook.cells[0].outputs  # the solution keeps it
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "sources/exercises").glob("*.md")), ids=lambda path: path.stem)
+def test_a_cell_below_a_question_says_that_its_output_is_the_answer(path):
+    for above, cell in pairwise(read_source(path).cells):
+        tags = cell.metadata.get("tags", [])
+        if above.cell_type == "markdown" and "ungraded" in tags:
+            paragraph = above.source.rstrip().rpartition("\n\n")[2]
+            asks = "?" in paragraph or "before you run" in paragraph.lower()
+            assert "asked" in tags or not asks, f"tag the cell below “{paragraph[-60:]}” with asked"
 
 
 def test_nothing_in_an_exercise_was_counted_and_it_is_paired_with_no_text(built):
@@ -262,7 +266,7 @@ def test_cells_have_lasting_ids(built, tmp_path):
     before = [cell.id for cell in read_built(built / "notebooks/day1_small.ipynb").cells]
     assert len(set(before)) == len(before)
     course(tmp_path, lesson=LESSON.replace("# A lesson\n", "# A lesson\n\n```{code-cell} ipython3\nnew = 1\n```\n"))
-    after = [cell.id for cell in building.read_source(tmp_path / "sources/lessons/day1_small.md").cells]
+    after = [cell.id for cell in read_source(tmp_path / "sources/lessons/day1_small.md").cells]
     assert [one for one in after if one in before] == before
     assert [cell.id for cell in read_built(built / "solutions/day1_small.ipynb").cells][1:] == [
         "double",

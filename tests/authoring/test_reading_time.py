@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.authoring.reading_time import cells_shown, minutes_of_more, sittings, stretches
+from course_utils.authoring.reading_time import sittings, stretches
 
 PROSE = "word " * 90  # a minute
 CODE = "```{code-cell} ipython3\n" + "x = 1\n\n" * 7 + "```\n"  # a minute
@@ -37,12 +37,6 @@ def test_a_problem_by_pencil_counts_once_although_the_stop_after_it_speaks_of_it
     (whole,) = stretches(text)
     before, after = stretches(f"{text}**A place to stop.** You have two heads\nby pencil.\n\nBy pencil: one more.\n")
     assert whole == before == pytest.approx(4, abs=0.2) and after == pytest.approx(4, abs=0.2)
-
-
-def test_what_is_more_counts_half_and_a_folded_cell_shows_nothing():
-    more = f"{CODE}\n<details>\n{PROSE}\n</details>\n\n{FOLDED}\n## Appendix: more\n\n{PROSE}"
-    assert minutes_of_more(more) == pytest.approx(1, abs=0.04)
-    assert cells_shown(more) == 1
 
 
 def test_a_lesson_has_one_sitting_or_those_that_it_announces():

@@ -357,7 +357,7 @@ def test_its_checks_say_of_every_answer_what_the_full_course_says(cases, report_
     same = 0
     for (grade_id, evidence), verdict in zip(cases, report_of_class["judged"], strict=True):
         own = judge_of(1, grade_id).judge(evidence)
-        if all_exercises(1)[grade_id].scaled and str(own.misconception).startswith("scores times"):
+        if all_exercises(1)[grade_id].scaled and str(own.mistake).startswith("scores times"):
             continue  # what is found by trying the reference is not told where there is none
         same += 1
         assert {**verdict, "rungs": tuple(map(tuple, verdict["rungs"]))} == vars(own), grade_id

@@ -91,24 +91,33 @@ class Lab:
         try:
             self.url = self._wait_for_server()
             self.kernel = self._post("kernels", name="python3", path="")["id"]  # it starts while the page loads
-            self.context = browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
-            self.context.route("**/*", self._route)
-            self.page = self.context.new_page()
-            self.page.set_default_timeout(PATIENCE)
-            self.page.on("console", lambda message: self._record(message.type, message.text))
-            self.page.on("pageerror", lambda error: self._record("error", error.stack or str(error)))
-            self.page.goto(f"{self.url}/lab?reset", wait_until="domcontentloaded")
-            self.page.wait_for_function("() => window.jupyterapp?.restored", timeout=60_000)
-            self.page.evaluate("async () => { await window.jupyterapp.restored; }")
+            self.context, self.page = self.opened_in(browser)
+        except BaseException:
+            self.close()
+            raise
+
+    def opened_in(self, browser):
+        """JupyterLab opened anew in a context of its own: that context and its page, with no notebook opened yet."""
+        context = browser.new_context(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
+        try:
+            context.route("**/*", self._route)
+            page = context.new_page()
+            page.set_default_timeout(PATIENCE)
+            page.on("console", lambda message: self._record(message.type, message.text))
+            page.on("pageerror", lambda error: self._record("error", error.stack or str(error)))
+            page.goto(f"{self.url}/lab?reset", wait_until="domcontentloaded")
+            page.wait_for_function("() => window.jupyterapp?.restored", timeout=60_000)
+            page.evaluate("async () => { await window.jupyterapp.restored; }")
             # JupyterLab's body is 0 pixels high, and for axe-core whatever is in such a body is invisible.
-            self.page.add_style_tag(content="body { height: 100vh; }")
-            self.page.evaluate(
+            page.add_style_tag(content="body { height: 100vh; }")
+            page.evaluate(
                 "async () => { await window.jupyterapp.commands.execute('application:set-mode',"
                 " { mode: 'single-document' }).catch(() => {}); }"
             )
         except BaseException:
-            self.close()
+            context.close()
             raise
+        return context, page
 
     def open_cells(self, cells):
         """A notebook of these code cells, opened and run in the kernel that all such notebooks use, one at a time."""

@@ -105,7 +105,7 @@ def test_known_mistakes_are_named_and_lose_their_points(day, grade_id):
     ladder = find_ladder(day, grade_id)
     for mistake, evidence in judge_of(day, grade_id).mistakes():
         verdict = judge_of(day, grade_id).judge(evidence)
-        assert verdict.misconception == mistake.name, verdict
+        assert verdict.mistake == mistake.name, verdict
         assert verdict.share < 1 if ladder.by_hand or ladder.duel else verdict.share == 0, verdict
 
 
@@ -273,7 +273,7 @@ def test_every_matrix_with_which_arrived_alone_finds_parcel_is_right(matrix):
 )
 def test_a_matrix_with_which_arrived_or_the_finds_another_is_told_whom(matrix, name, said):
     verdict = judge_of(1, "find_the_parcel").judge(gather(1, "find_the_parcel", {"my_W_K": matrix}))
-    assert (verdict.share, verdict.misconception) == (0.0, name)
+    assert (verdict.share, verdict.mistake) == (0.0, name)
     assert said in verdict.message
 
 
@@ -313,14 +313,14 @@ def test_the_bug_as_it_stands_is_not_given_away():
 )
 def test_a_number_that_is_nearer_to_right_than_to_a_known_mistake_is_not_called_one(weights, what):
     verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", {"score_33": 3, "weights_3": weights}))
-    assert (verdict.share, verdict.misconception) == (0.5, f"weights_3: {what}")
+    assert (verdict.share, verdict.mistake) == (0.5, f"weights_3: {what}")
 
 
 def test_of_one_number_that_is_clearly_off_the_place_is_told_and_no_other():
     """0.179 for 0.178 is not right either, to three decimals, but nearly."""
     entries = {"score_33": 3, "weights_3": [0.179, 0.089, 0.4]}
     verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", entries))
-    assert verdict.misconception == "weights_3: one number wrong"
+    assert verdict.mistake == "weights_3: one number wrong"
     assert "one number that is clearly off; the others are right, or nearly so." in verdict.message
     assert "weights_3[2] is not right." in verdict.message and "weights_3[0]" not in verdict.message
 
@@ -343,15 +343,15 @@ def test_an_answer_that_calls_an_unwritten_one_is_told_its_name():
 
 def test_pencil_rounding_of_a_known_mistake_is_still_recognised():
     rounded = gather(1, "by_hand_three", {"score_33": 3, "weights_3": [0.11, 0.04, 0.84]})
-    assert judge_of(1, "by_hand_three").judge(rounded).misconception == "no scaling"
+    assert judge_of(1, "by_hand_three").judge(rounded).mistake == "no scaling"
 
 
 def test_a_known_mistake_is_recognised_while_another_entry_is_still_empty():
     entries = {"score_33": None, "weights_3": [0.1142, 0.042, 0.8438]}
     verdict = judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", entries))
-    assert (verdict.misconception, verdict.share) == ("no scaling", 0.0)
+    assert (verdict.mistake, verdict.share) == ("no scaling", 0.0)
     empty = {"score_33": 3, "weights_3": None}
-    assert judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", empty)).misconception is None
+    assert judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", empty)).mistake is None
 
 
 def test_an_error_that_is_no_arithmetic_is_no_known_mistake():
@@ -362,7 +362,7 @@ def test_an_error_that_is_no_arithmetic_is_no_known_mistake():
         return [x / sum(e) for x in e]
 
     verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": softmax_row}))
-    assert verdict.misconception == "raises NameError: name 'stable' is not defined"
+    assert verdict.mistake == "raises NameError: name 'stable' is not defined"
     assert "NameError" in verdict.message
 
 
@@ -424,7 +424,7 @@ def test_a_rung_may_be_less_strict_in_one_part(invented):
     assert judged(day, lambda n: (1.05, n)).status == "failed"
     assert "mean is 1.2, expected about 1." in judged(day, lambda n: (1.2 * (n > 0), n)).message
     assert "count is 400.01, expected 400." in judged(day, lambda n: (float(n > 0), n + 0.01 * (n > 0))).message
-    assert judged(day, lambda n: (1.95 * (n > 0), n)).misconception == "twice"
+    assert judged(day, lambda n: (1.95 * (n > 0), n)).mistake == "twice"
 
 
 def test_a_measure_may_have_parts_and_a_failure_names_the_place(invented):
@@ -449,7 +449,7 @@ def test_of_several_functions_each_has_rungs_of_its_own(invented):
 
     assert judged().status == "passed"
     assert judged(double=lambda n: 2 + n).message == "On “twice 6” number is 8, expected 12. Double."
-    assert judged(double=lambda n: 3 * n).misconception == "thrice"
+    assert judged(double=lambda n: 3 * n).mistake == "thrice"
     assert (
         "double is not defined"
         in judge_of(day, "invented").judge(gather(day, "invented", {"answer": right["answer"]})).message
@@ -703,7 +703,7 @@ def test_the_diagnosis_comes_before_the_rungs_and_breaks_between_words():
 
     verdict = judge_of(1, "softmax_row").judge(gather(1, "softmax_row", {"softmax_row": softmax_row}))
     points, diagnosis, rungs = str(CheckMessage(1, "softmax_row", verdict)).split("\n\n")
-    assert points == "softmax_row: not yet, 0 of 2 points (10 of 15 steps hold)"
+    assert points == "softmax_row: not yet, 0 of 2 points (10 of 15 steps passed)"
     assert diagnosis.split() == verdict.message.split()
     assert max(map(len, diagnosis.splitlines())) <= 88
     assert rungs.splitlines()[0] == "  ✓ one entry takes all the weight"

@@ -243,13 +243,13 @@ def test_two_slips_by_hand_are_both_explained():
 def test_an_unknown_number_by_hand_gets_advice():
     entries = {"var_raw_64": 65, "var_scaled_64": 1.0, "mean_if_equal_64": 64.0}
     verdict = judge_of(2, "variance_by_hand").judge(gather(2, "variance_by_hand", entries))
-    assert (verdict.share, verdict.misconception) == (pytest.approx(2 / 3), "var_raw_64: a little off")
+    assert (verdict.share, verdict.mistake) == (pytest.approx(2 / 3), "var_raw_64: a little off")
     assert "var_raw_64 is not right. Go through it again: one term first" in verdict.message
 
 
 def test_the_bug_as_it_stands_is_not_given_away():
     verdict = verdict_on("find_the_bug", BUG.answer)
-    assert verdict.misconception == BUG.name
+    assert verdict.mistake == BUG.name
     assert not any(word in verdict.message for word in ("scale", "√", "scores", "softmax", "before", "after"))
 
 

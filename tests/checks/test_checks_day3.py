@@ -286,7 +286,7 @@ def test_the_row_by_pencil_is_that_of_the_library():
     [([0.274, 0.452, 0.274], "no mask"), ([0.274, 0.274, 0.452], "the order of the lesson")],
 )
 def test_a_row_without_the_mask_and_the_row_of_the_lesson_are_told_apart(weights, name):
-    assert judge_of(3, "by_hand_row").judge(gather(3, "by_hand_row", by_hand(weights))).misconception == name
+    assert judge_of(3, "by_hand_row").judge(gather(3, "by_hand_row", by_hand(weights))).mistake == name
 
 
 @pytest.mark.parametrize(

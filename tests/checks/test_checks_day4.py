@@ -377,7 +377,7 @@ def test_a_class_that_is_not_the_layer_is_told_so_in_words(kind, said):
     ids=lambda case: getattr(case, "__name__", case),
 )
 def test_a_slip_that_people_make_is_recognised_in_their_own_code(grade_id, given, name):
-    assert answer(grade_id, given).misconception == name
+    assert answer(grade_id, given).mistake == name
 
 
 def test_an_argmax_that_was_not_unravelled_is_told_how():

@@ -472,7 +472,7 @@ def test_the_reference_writes_into_nothing_and_its_memory_does_not_grow(grade_id
 
 
 @pytest.mark.parametrize(
-    ("grade_id", "answered", "misconception"),
+    ("grade_id", "answered", "mistake"),
     [
         (
             "generate_cached",
@@ -487,8 +487,8 @@ def test_the_reference_writes_into_nothing_and_its_memory_does_not_grow(grade_id
     ],
     ids=lambda case: getattr(case, "__name__", case),
 )
-def test_a_slip_that_people_make_is_told_by_its_name(grade_id, answered, misconception):
-    assert answer(grade_id, answered).misconception == misconception
+def test_a_mistake_that_people_make_is_told_by_its_name(grade_id, answered, mistake):
+    assert answer(grade_id, answered).mistake == mistake
 
 
 def test_a_result_of_another_dtype_is_named():
@@ -552,5 +552,5 @@ def test_a_pool_that_runs_out_in_its_own_words_is_told_apart():
 def test_one_cache_for_all_texts_and_one_list_for_all_forks_are_told_apart():
     names = {m.name: m.answer for m in all_exercises(5)["cached_step"].mistakes}
     for name in ("one list for every continuation", "remembered outside the cache"):
-        assert answer("cached_step", names[name]).misconception == name
+        assert answer("cached_step", names[name]).mistake == name
     assert answer("cached_step", stepped()).status == "passed"

@@ -409,7 +409,7 @@ def test_triton_and_numpy_run_the_same_kernel():
         if name == "m stays as it was":  # in the cell m also stays within the loop
             assert verdict.status == "failed"
         else:
-            assert verdict.misconception == name, verdict
+            assert verdict.mistake == name, verdict
         assert by_name[name]
 
 
@@ -582,7 +582,7 @@ def test_the_broken_code_of_the_notebook_is_the_first_known_mistake():
     made = {"math": math, "torch": torch}
     exec(given, made)
     verdict = answer("find_the_bug", made["broken_tiled_attention"])
-    assert verdict.misconception == "the bug as it stands"
+    assert verdict.mistake == "the bug as it stands"
 
 
 @pytest.mark.parametrize(
@@ -595,7 +595,7 @@ def test_the_broken_code_of_the_notebook_is_the_first_known_mistake():
 )
 def test_a_slip_that_people_make_is_told_by_its_name(grade_id, variant, name):
     (slip,) = [each for each in WRONG[6, grade_id] if getattr(each, "__name__", "") == variant]
-    assert answer(grade_id, slip).misconception == name
+    assert answer(grade_id, slip).mistake == name
 
 
 @pytest.mark.parametrize(
@@ -635,7 +635,7 @@ def test_a_failure_names_its_cause(grade_id, variant, words):
 
 def test_a_right_answer_that_is_untiled_is_told_so_and_gets_nothing():
     verdict = answer("tiled_attention", day6.tiles_none)
-    assert (verdict.status, verdict.share, verdict.misconception) == ("failed", 0.0, "untiled")
+    assert (verdict.status, verdict.share, verdict.mistake) == ("failed", 0.0, "untiled")
     held = dict(verdict.rungs)
     assert [name for name, ok in held.items() if not ok] == [
         "no tensor of n × m elements",

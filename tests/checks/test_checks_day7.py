@@ -85,7 +85,7 @@ def test_right_designs_keep_their_promises_in_hundreds_of_drawn_sequences(grade_
 @each_machine
 def test_most_wrong_answers_are_told_which_promise_they_broke(grade_id):
     verdicts = [judged(grade_id, answer) for answer in WRONG[7, grade_id]]
-    assert sum(bool(verdict.misconception) for verdict in verdicts) >= 0.8 * len(verdicts)
+    assert sum(bool(verdict.mistake) for verdict in verdicts) >= 0.8 * len(verdicts)
     assert all(verdict.message for verdict in verdicts)
 
 
@@ -99,7 +99,7 @@ def test_most_wrong_answers_are_told_which_promise_they_broke(grade_id):
     ],
 )
 def test_a_known_mistake_is_recognised_in_another_design(grade_id, answer, name):
-    assert judged(grade_id, answer).misconception == name
+    assert judged(grade_id, answer).mistake == name
 
 
 def test_a_message_says_after_which_calls_what_happened():
@@ -132,7 +132,7 @@ def test_the_bug_that_is_given_is_known_and_the_notebooks_answers_pass(grade_id,
     (bug,) = cells_of(grade_id)
     namespace = {}
     exec(bug.split("### BEGIN SOLUTION")[0], namespace)
-    assert judged(grade_id, namespace[name]).misconception == "the bug as it stands"
+    assert judged(grade_id, namespace[name]).mistake == "the bug as it stands"
     exec(bug, namespace)
     assert judged(grade_id, namespace[name], hidden=True).status == "passed"
 
@@ -422,7 +422,7 @@ def test_calls_that_are_missing_or_exchanged_earn_nothing(grade_id, change):
 
 def test_what_cannot_be_read_is_told_as_such():
     verdict = forged("scheduler", each_heard(lambda _: {"shape": [1], "numbers": ["nan"]}))
-    assert FORGED.description in verdict.message and verdict.misconception == FORGED.name
+    assert FORGED.description in verdict.message and verdict.mistake == FORGED.name
 
 
 def test_calls_behind_the_last_one_change_nothing():

@@ -355,7 +355,7 @@ def test_what_is_no_verdict_is_named(returned, description):
 
 def test_a_verdict_of_numpy_or_pytorch_is_one():
     for yes in (True, np.True_, torch.tensor(True), np.array(True)):
-        assert judged(1, lambda f, yes=yes: yes).misconception == "everything passes"
+        assert judged(1, lambda f, yes=yes: yes).mistake == "everything passes"
 
 
 def test_hidden_implementations_are_not_named():

@@ -1,19 +1,23 @@
 """The check of a web page: the same verdicts without PyTorch, from the files that enter the page alone."""
 
+import gzip
+import io
 import json
 import subprocess
 import sys
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
+from needs import NODE, PYODIDE
 from page_verdicts import cells_of
+from without_torch import WITHOUT_TORCH
 
 from course_utils.checks import in_page
 from course_utils.checks.judge import time_limit
 from course_utils.files import write_all
-from course_utils.site.exercise_pages import WITHOUT_TORCH
-from course_utils.site.python_files import course_files
+from course_utils.site.python_files import course_files, python_files
 
 TESTS = Path(__file__).parents[1]
 MORE = pytest.mark.thorough("the exercises of a page are judged without PyTorch on all days")
@@ -51,6 +55,29 @@ def test_answers_pass_from_the_files_of_the_page_and_stubs_get_nothing(tmp_path,
         assert float(earned) == 0, grade_id
         assert status == "passed" and float(points) == float(full), grade_id
     assert len(lines) == 2 * len(WITHOUT_TORCH[day])
+
+
+@NODE
+@PYODIDE
+@pytest.mark.thorough("the Python of the pages is compiled, twice")
+def test_the_python_of_the_pages_is_small_and_compiled_for_the_first_check_and_each_time_the_same():
+    folder, files = python_files()
+    again = python_files()
+    assert again[0] == folder and again[1] == files
+    assert sum(len(gzip.compress(content)) for content in files.values()) < 10e6  # bytes over the wire
+    packs = {}
+    for name in ("library", "packages"):
+        with zipfile.ZipFile(io.BytesIO(gzip.decompress(files[f"{folder}/{name}.pack"]))) as pack:
+            packs[name] = {each: pack.read(each) for each in pack.namelist()}
+    compiled = {name for pack in packs.values() for name in pack if name.endswith(".pyc")}
+    needed = {"asyncio/__init__", "numpy/__init__", "hypothesis/core", "course_utils/answers/day1/exercises"}
+    assert {f"{name}.pyc" for name in needed} <= compiled
+    assert not {name for pack in packs.values() for name in pack if f"{name}c" in compiled}  # nothing comes twice
+    path = "/lib/python3.12/site-packages/course_utils/loader.pyc"
+    assert path.encode() in packs["packages"]["course_utils/loader.pyc"]  # as its __file__ is
+    days = set(packs["packages"]) & {f"course_utils/answers/day{day}/exercises.py" for day in WITHOUT_TORCH}
+    assert len(days) == len(WITHOUT_TORCH) - 1  # those of other days come as sources
+    assert any("numpy" in name and "LICENSE" in name for name in packs["packages"])
 
 
 @pytest.mark.parametrize("day", BY_DAY)

@@ -78,7 +78,7 @@ def test_an_earlier_answer_that_does_not_pass_is_lent_and_named(day, name, slip)
 def test_a_slip_of_its_own_is_told_beside_what_was_lent():
     space = namespace_of(3, causal_mask=wrong(3, "causal_mask"), causal_attention=UNSCALED)
     _, verdict = examine(3, "causal_attention", space)
-    assert verdict.misconception and verdict.message.endswith(LENT_A_MASK)
+    assert verdict.mistake and verdict.message.endswith(LENT_A_MASK)
     assert space["causal_mask"](3) == 7
 
 

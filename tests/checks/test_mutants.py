@@ -2,18 +2,23 @@
 
 import contextlib
 import io
+import random
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
 import pytest
 from variants import RIGHT, SLOW
-from variants.mutants import mutants
+from variants.mutants import mutants, squeezed
 
+from course_utils.checks.examples.smallest import small_for
 from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.time_limit import TimeLimit
-from course_utils.checks.kernel.evidence import find_ladder, gather
+from course_utils.checks.judge.verdict import Tolerance, holds
+from course_utils.checks.kernel.evidence import find_ladder, gather, outcome_of
+from course_utils.checks.kernel.small import draw_args
 
 for number in days_with_exercises():
     import_module(f"variants.day{number}")  # registers its answers
@@ -93,3 +98,54 @@ def test_a_mutant_that_gives_something_else_loses_all_points_and_is_told_why(day
                 lost += 1
                 break
     assert passed == [] and (lost or not chosen)
+
+
+# Here an axis of length 1 means a model of one number, a vocabulary of one token or no new token at all.
+WITHOUT_ONES = {(1, "self_attention"), (4, "block"), (5, "generate_cached"), (5, "absorbed_step"), (7, "accept")}
+WITH_AXES = [(2, "logsumexp"), (3, "packed_texts"), (3, "cross_attention"), (5, "quantise"), (6, "find_the_bug")]
+REDUCED = [
+    pytest.param(day, grade_id, id=f"day{day}-{grade_id}", marks=() if (day, grade_id) in WITH_AXES else THOROUGH)
+    for day in days_with_exercises()
+    for grade_id in all_exercises(day)
+    if has_mutants(day, grade_id) and (day, grade_id) not in WITHOUT_ONES
+]
+ROUGH = Tolerance(1e-2, 1e-2)
+ANSWERS = 4  # of an exercise
+
+
+def inputs_with_axes_of_one(judge):
+    """(a rung with short axes, many of length 1, the right outcome) for inputs like those of the ladder."""
+    chosen = random.Random(0)
+    for rung in judge.rungs():
+        small = small_for(judge.ladder, rung)
+        if small is None or any(getattr(each, "size", 0) > 400 for each in rung.args):
+            continue
+        for longest in (2, 3) * 8:
+            drawn = replace(rung, args=draw_args(small, rung.args, chosen.randint, longest, False))
+            if small.fits is None or small.fits(*drawn.args):
+                right = outcome_of(drawn, judge.ladder, judge.exercise.reference, arrays=True)
+                if not right.error and not any(np.isnan(part.entries).any() for part in right.values.values()):
+                    yield drawn, right
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("day", "grade_id"), REDUCED)
+def test_squeeze_without_an_axis_passes_nowhere_unless_it_is_right_everywhere(day, grade_id):
+    """With an axis of length 1 beside the one that is summed, squeeze() drops both, and broadcasting may hide it."""
+    judge, ladder = judge_of(day, grade_id), find_ladder(day, grade_id)
+    reference = all_exercises(day)[grade_id].reference
+    (name, *others) = reference
+    answers = [reference if others else reference[name], *RIGHT[day, grade_id]][:ANSWERS]
+    inputs, passed = [*inputs_with_axes_of_one(judge)], []
+    for what, mutant in (each for answer in answers for each in squeezed(answer)):
+        evidence = gathered(day, grade_id, mutant)
+        if evidence is None or judge.judge(evidence).status != "passed":
+            continue
+        namespace = mutant if isinstance(mutant, Mapping) else dict.fromkeys(ladder.names, mutant)
+        for rung, right in inputs:
+            outcome = outcome_of(rung, ladder, namespace)
+            shapes = {part: each.shape for part, each in outcome.values.items()}
+            if not holds(outcome, right, ROUGH) and shapes != {part: each.shape for part, each in right.values.items()}:
+                passed.append((what, rung.name, outcome.error or shapes))
+                break
+    assert passed == []

@@ -165,9 +165,7 @@ def test_where_no_known_slip_is_named_the_stage_comes_first():
     stage = SOFTMAX.removeprefix("They ")
     message = f"On the smallest input below, your numbers and the right ones {stage} It is wrong."
     assert first.verdict.message == message and SOFTMAX not in first.example
-    named = replace(
-        check_message, verdict=replace(verdict, misconception="softmax over queries; softmax without max-shift")
-    )
+    named = replace(check_message, verdict=replace(verdict, mistake="softmax over queries; softmax without max-shift"))
     assert interactive.stage_first(named) == named
 
 

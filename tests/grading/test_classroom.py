@@ -30,11 +30,11 @@ from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake import collect
 from course_utils.grading.intake.answers import longer_code
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.live_display import Watch
+from course_utils.grading.live_display import ClassDisplay
 from course_utils.grading.reports.report import write_reports
 from course_utils.grading.result_cache import StoredResults, result_key
 from course_utils.grading.results import Graded, Result, Settings
-from course_utils.grading.workers import LABORIOUS, Kernels, Watcher, Worker, grade_here
+from course_utils.grading.workers import LABORIOUS, Callbacks, SharedKernelServer, Worker, grade_here
 from course_utils.sandbox.limits import Limits, Start
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def records(graded):
     return [{**each.as_record(), "seconds": None} for each in graded]
 
 
-def run_nothing(queue, kernels, processes, watcher):
+def run_nothing(queue, kernels, processes, callbacks):
     """Takes the place of the worker processes where none may be needed."""
     assert next(queue, None) is None, "something is graded"
     yield from ()
@@ -86,7 +86,7 @@ def test_a_class_gets_the_results_that_its_notebooks_get_one_by_one_in_their_ord
         eve=notebook({"softmax_row": FORBIDDEN}),
     )
     came = []
-    result = grade_class(mine, Settings(out=tmp_path / "out", jobs=2), Watcher(on_graded=came.append))
+    result = grade_class(mine, Settings(out=tmp_path / "out", jobs=2), Callbacks(on_graded=came.append))
     assert records(result.graded) == records(map(grade_submission, mine))
     assert [each.score for each in result.graded] == [1, 0, 0, 0]
     names = [each.student for each in came]
@@ -326,7 +326,7 @@ def queue(count, special=()):
 
 @pytest.fixture
 def kernels():
-    return Kernels(COLD)
+    return SharedKernelServer(COLD)
 
 
 def test_a_worker_that_dies_costs_no_result_and_what_kills_it_each_time_is_unreadable(kernels):
@@ -357,7 +357,7 @@ def test_a_submission_that_takes_the_grader_too_long_to_read_is_unreadable_and_c
         worker.stop()
 
 
-class Fragile(Kernels):
+class Fragile(SharedKernelServer):
     """The server ends just when a worker was told for the first time to use it."""
 
     ended = 0
@@ -404,14 +404,14 @@ def test_what_takes_long_is_put_off_until_the_others_are_graded_and_its_grade_is
     quick = notebook({"scale_scores": RIGHT})
     settings = Settings(limits=Limits(cell_seconds=0.3))
     events = []
-    watcher = Watcher(
+    callbacks = Callbacks(
         lambda submission: events.append(("begin", submission.student)),
         lambda submission, result: None,
         lambda submission: events.append(("put off", submission.student)),
         lambda graded: events.append(("graded", graded.student)),
     )
     class_of_two = handed_in(tmp_path, ada=slow, bob=quick)
-    result = grade_class(class_of_two, settings, watcher)
+    result = grade_class(class_of_two, settings, callbacks)
     order = [("begin", "ada"), ("put off", "ada"), ("begin", "bob"), ("graded", "bob"), ("begin", "ada")]
     assert events == [*order, ("graded", "ada")]
     assert records(result.graded)[:1] == records([grade_submission(class_of_two[0], settings)])
@@ -454,7 +454,7 @@ def test_a_folder_without_notebooks_is_an_error_in_one_line(tmp_path):
 
 def test_a_terminal_shows_how_many_are_done(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with Watch(3) as watch:
+    with ClassDisplay(3) as watch:
         watch.on_graded(DONE)
         watch.bar.refresh()
     assert "1/3" in capsys.readouterr().out
@@ -462,7 +462,7 @@ def test_a_terminal_shows_how_many_are_done(monkeypatch, capsys):
 
 def test_tables_are_shown_in_the_order_of_the_submissions_however_they_finish(capsys):
     names = ["one.ipynb", "two.ipynb", "three.ipynb"]
-    with Watch(3, [("ada", name) for name in names]) as watch:
+    with ClassDisplay(3, [("ada", name) for name in names]) as watch:
         for name, tables in (("three.ipynb", []), ("one.ipynb", names[:1]), ("two.ipynb", names[1:])):
             watch.on_graded(replace(DONE, notebook=name))
             assert re.findall(r"(?m)^Graded (\w+\.ipynb)", capsys.readouterr().out) == tables
@@ -473,7 +473,7 @@ def test_no_line_begins_with_a_students_text_or_is_a_command_to_a_workflow(capsy
     failed = Result("scores", "failed", 0.0, 1.0, evil, None)
     graded = replace(DONE, student=evil, notebook=f"{evil}.ipynb", exercises=(failed,))
     for order in ((), [(evil, graded.notebook)]):
-        with Watch(1, order) as watch:
+        with ClassDisplay(1, order) as watch:
             watch.on_put_off(Submission(evil, Path(graded.notebook), 1))
             watch.on_graded(graded)
     lines = capsys.readouterr().out.splitlines()

@@ -47,7 +47,7 @@ def test_it_may_use_an_earlier_answer_and_its_points_have_two_decimals_as_platfo
 def test_an_earlier_answer_that_is_wrong_costs_it_its_points(tmp_path):
     wrong = "def attention_batched(q, k, v):\n    return np.zeros((3, 2)), np.zeros((3, 2))"
     result = graded(tmp_path, {DUEL: BY_EXERCISE_7, "attention_batched": wrong})[DUEL]
-    assert (result.score, result.misconception) == (0, "nothing passes")
+    assert (result.score, result.mistake) == (0, "nothing passes")
 
 
 @pytest.mark.thorough(ALONE)
@@ -61,7 +61,7 @@ def test_it_meets_nothing_that_other_answers_left(tmp_path):
     finds = "def tells_right(f):\n    return not hasattr(math, 'left')\n"
     results = graded(tmp_path, {"softmax_row": leaves + "    return [x / sum(e) for x in e]", DUEL: finds})
     assert results["softmax_row"].status == "passed"
-    assert results[DUEL].misconception == "everything passes"
+    assert results[DUEL].mistake == "everything passes"
 
 
 @pytest.mark.thorough(ALONE)

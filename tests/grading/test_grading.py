@@ -26,11 +26,11 @@ from course_utils.errors import Unreadable
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.intake.answers import day_in_cells, read_answers
 from course_utils.grading.intake.submitted_notebook import read_notebook
-from course_utils.grading.notebook.kernels import NotebookKernels
+from course_utils.grading.notebook.notebook_kernels import NotebookKernels
 from course_utils.grading.reports.feedback import feedback_page
 from course_utils.grading.reports.report import as_junit
 from course_utils.grading.results import Settings
-from course_utils.sandbox import confinement, kernel
+from course_utils.sandbox import confinement, grading_kernel
 from course_utils.sandbox.confinement import write_kernel_library
 from course_utils.sandbox.limits import Limits
 
@@ -98,13 +98,13 @@ def test_each_slip_costs_its_own_exercise(slips):
 
 def test_a_slip_is_named(slips):
     slip = result(slips, "softmax_row")
-    assert slip.misconception == "softmax without max-shift"
+    assert slip.mistake == "softmax without max-shift"
     assert "max(row)" in slip.message
 
 
 def test_of_two_entries_by_hand_each_earns_its_share(slips):
     entries = result(slips, "by_hand_three")
-    assert (entries.score, entries.misconception) == (1, "no scaling")
+    assert (entries.score, entries.mistake) == (1, "no scaling")
 
 
 def test_a_helper_that_no_cell_defines_is_explained(slips):
@@ -158,7 +158,7 @@ def test_what_cannot_run_is_told_as_it_was_raised_and_what_uses_it_is_lent_a_rig
     assert {name: result(graded, name).message for name in messages} == {
         name: f"The answer cell raised {message}" for name, message in messages.items()
     }
-    kinds = [result(graded, name).misconception for name in messages]
+    kinds = [result(graded, name).mistake for name in messages]
     assert kinds == [f"raises {messages['softmax_row']}", None, None]  # what is no Python is no slip with a name
 
 
@@ -300,7 +300,7 @@ HOSTILE = {
 
 
 def test_hostile_cells_cost_their_own_exercise_and_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel, "LOST_SECONDS", 0.3)  # spent on each flood, and decides over messages only
+    monkeypatch.setattr(grading_kernel, "LOST_SECONDS", 0.3)  # spent on each flood, and decides over messages only
     reported = []
     graded = grade_notebook(
         submission(tmp_path, {i: s for i, (s, _) in HOSTILE.items()}), settings=QUICK, on_result=reported.append

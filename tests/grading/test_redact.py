@@ -13,7 +13,7 @@ from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.grading.grade import grade_notebook
 from course_utils.grading.notebook.attempts import evidence_in
 from course_utils.grading.redact import LEFT_OUT, OTHER_KIND, kind_of, lent_cell, stopped_at, without_text
-from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.grading_kernel import GradingKernel
 from course_utils.sandbox.limits import Limits, Start
 
 EVIDENCE = pytest.mark.thorough("the right evidence of every day but the first quoted without its text")

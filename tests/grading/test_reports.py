@@ -479,7 +479,7 @@ def test_the_summary_of_a_class_tells_how_it_did():
     assert "- Confined by bubblewrap." in text
 
 
-def test_a_misconception_is_counted_by_student_and_explained_once():
+def test_a_mistake_is_counted_by_student_and_explained_once():
     mistake = all_exercises(1)["softmax_row"].mistakes[0]
     slip = (Result("softmax_row", "failed", 0.0, 2.0, f"Wrong on hidden inputs. {mistake.message}", mistake.name),)
     text = as_markdown([graded(name, exercises=slip) for name in ("ada", "bob", "bob")] + [graded("eve")])
@@ -595,7 +595,7 @@ class Elements(HTMLParser):
         self.text += data
 
 
-def test_the_page_shows_verdict_message_misconception_hints_and_code():
+def test_the_page_shows_verdict_message_mistake_hints_and_code():
     slip = Result("softmax_row", "failed", 0.0, 2.0, "Subtract max(row).", "softmax without max-shift")
     right = Result("scores", "passed", 2.0, 2.0)
     code = {"softmax_row": "def softmax_row(row):\n    return row\n", "scores": "def scores(Q, K): pass"}
@@ -647,7 +647,7 @@ def test_nothing_of_a_students_is_html_in_the_page():
 
 
 def test_characters_that_hide_or_turn_the_text_are_spelt_out():
-    slip = Result("scores", "failed", 0.0, 2.0, misconception="raises ValueError: \x1b\u202d")
+    slip = Result("scores", "failed", 0.0, 2.0, mistake="raises ValueError: \x1b\u202d")
     one = graded("a\u202eb", exercises=(slip,), answers={"scores": "x = '\u2066\x00\ud800'"})
     page = feedback_page(one, COURSE)
     assert not re.search(r"[\u202e\u202d\u2066\x00\x1b\ud800]", page)

@@ -200,7 +200,8 @@ def test_a_lesson_counts_as_read_when_half_of_its_exercises_passed():
     for count, enough in ((2, 1), (5, 3), (12, 6)):
         for done in range(count + 1):
             each = [
-                progress.Exercise(f"{i}", "", 1, 10, status="passed" if i < done else "failed") for i in range(count)
+                progress.ExerciseProgress(f"{i}", "", 1, 10, status="passed" if i < done else "failed")
+                for i in range(count)
             ]
             remaining = progress.DayProgress(1, "", lesson=60, exercises=tuple(each)).remaining
             assert ("lesson" in remaining) == (done < enough), (done, count)
@@ -541,7 +542,8 @@ def test_the_map_shows_the_grades_but_its_text_and_picture_hold_none(course):
 
 def test_the_map_counts_the_exercises_of_each_sitting(course):
     early, late = (
-        progress.Exercise(name, name, 1, 10, part, status="passed") for name, part in (("early", 1), ("late", 8))
+        progress.ExerciseProgress(name, name, 1, 10, part, status="passed")
+        for name, part in (("early", 1), ("late", 8))
     )
     day_1 = replace(day(course, 1), exercises=(early, early, late))
     assert course_map._describe_sittings(day_1) == ["first sitting: 2 of 2", "second sitting: 1 of 1"]

@@ -339,7 +339,7 @@ GONE: dict[str, dict[int, set[str]]] = {
     "exercises": {},
     "guesses": {
         1: {"left of the first token"},
-        2: {"scatter of the mean", "which scale learns first"},
+        2: {"scatter of the mean", "what the spread forgives", "which scale learns first"},
         3: {"loss of a layer without a mask"},
         4: {
             "the last addition",

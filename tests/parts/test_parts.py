@@ -84,7 +84,7 @@ def test_what_is_told_of_a_slot_is_what_its_exercise_asks(slot):
 def test_a_mistake_that_a_relation_names_is_said_not_to_show(tiny, grade_id, relation):
     slot, answer = slot_of(grade_id), RELATED[grade_id, relation]
     verdict = judge_of(slot.day, grade_id).judge(evidence_for(slot.day, grade_id, {slot.name: answer}, arrays=True))
-    assert (verdict.status, verdict.misconception) == ("failed", relation)
+    assert (verdict.status, verdict.mistake) == ("failed", relation)
     assert relation in slot.hidden and not compare(tiny, filled(slot, answer), text=TEXT, most=6).shows
 
 

@@ -30,7 +30,7 @@ def test_problems_of_a_kind_are_none_of_them_degenerate(kind, problems):
     statements = set()
     for number in range(problems):
         posed = problem(kind, number)
-        assert not posed.is_degenerate() and len(posed.known_slips()) >= 5
+        assert not posed.is_degenerate() and len(posed.known_missteps()) >= 5
         assert all(np.isfinite(right).all() for right in posed.solution().values())
         statements.add(posed.statement)
     assert len(statements) > problems / 10
@@ -97,22 +97,22 @@ def test_every_slip_is_located_at_its_step_and_what_follows_counts(kind):
     for number in range(15):
         posed = problem(kind, number)
         names = [step.name for step in posed.steps]
-        for step, slip in posed.known_slips():
-            marks = posed.judge(posed.with_slip(step.name, slip))
+        for step, misstep in posed.known_missteps():
+            marks = posed.judge(posed.worked({step.name: misstep}))
             assert [mark.status for mark in marks].index("wrong") == names.index(step.name)
             assert {mark.status for mark in marks[names.index(step.name) + 1 :]} <= {"right", "follows"}
             planted += 1
-            named += marks[names.index(step.name)].slip is slip
+            named += marks[names.index(step.name)].misstep is misstep
     assert named >= 0.9 * planted
 
 
 def test_two_slips_are_two_wrong_steps_and_the_first_is_named_first():
     posed = problem("attention", 3)
-    entered = posed.with_slip("scaled", next(s for s in posed.steps[1].slips if s.name == "divided by d_k"))
+    entered = posed.worked({"scaled": next(s for s in posed.steps[1].missteps if s.name == "divided by d_k")})
     entered["output"] = entered["output"] + 1
     statuses = [mark.status for mark in posed.judge(entered)]
     assert statuses == ["right", "wrong", "follows", "follows", "wrong"]
-    assert posed.first_wrong(entered).slip.name == "divided by d_k"
+    assert posed.first_wrong(entered).misstep.name == "divided by d_k"
 
 
 def test_steps_may_be_left_out():
@@ -125,7 +125,7 @@ def test_steps_may_be_left_out():
 def test_a_number_that_nothing_explains_is_wrong_without_a_name():
     posed = problem("softmax", 1)
     mark = posed.judge({"sum": 1234.5})[2]
-    assert mark.status == "wrong" and mark.slip is None and str(mark) == "sum: not right"
+    assert mark.status == "wrong" and mark.misstep is None and str(mark) == "sum: not right"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ class TestTerminal:
 
     def test_the_first_wrong_step_is_told_with_its_slip_and_what_is_right(self):
         posed = problem("attention", 5)
-        entered = posed.with_slip("scaled", posed.steps[1].slips[0])
+        entered = posed.worked({"scaled": posed.steps[1].missteps[0]})
         _, text = self.session("attention", 5, [write_typed(value) for value in entered.values()])
         assert "✗ scaled: not right. These are the scores. Divide them by √2." in text
         assert "✓ output: correct from your value on" in text

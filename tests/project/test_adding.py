@@ -120,7 +120,7 @@ for answers, status in ((RIGHT[1, "double"], "passed"), (WRONG[1, "double"], "fa
         for hidden in (False, True):
             assert judged.judge(gather(1, "double", {"double": answer}, hidden=hidden)).status == status
 for mistake, evidence in judged.mistakes():
-    assert judged.judge(evidence).misconception == mistake.name
+    assert judged.judge(evidence).mistake == mistake.name
 """
 SHARED = ("course_utils/days/shared/given/draws.py", "course_utils/checks/kernel/evidence.py")
 # What holds for each day: of its lesson and texts, of its guesses, of its checks.

@@ -61,3 +61,14 @@ def test_a_name_that_the_code_does_not_have_is_found(tmp_path):
     docstring = '    """Run.\n\n    Args:\n        source: Code.\n        given: No name.\n    """\n'
     module.write_text(f"def run(source, *, provided):\n{docstring}")
     assert [line.partition(": ")[2] for line in strangers(module)] == ["run has no 'given'"]
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_an_entry_begins_in_lower_case_but_for_names(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            for _, section in SECTION.findall(inspect.cleandoc(ast.get_docstring(node) or "") + "\n"):
+                capital = re.search(
+                    r"^    \w+: (?:The|An?|If|Whether|How|What|Why|Number|Folder|As|By) .*", section, re.MULTILINE
+                )
+                assert not capital, capital[0]

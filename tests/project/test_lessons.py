@@ -10,13 +10,12 @@ from course_utils.authoring.reading_time import (
     LONGEST_SITTING,
     MOST,
     SITTING,
-    cells_shown,
     minutes,
-    minutes_of_more,
     sittings,
     stretches,
-    words_before_play,
+    widgets_in,
 )
+from course_utils.authoring.sources import read_source
 from course_utils.course import ROOT, day_numbered, day_of, is_there
 
 LESSONS, EXERCISES = (
@@ -27,6 +26,7 @@ MORE = 15  # minutes that the folds and appendices of a lesson may take
 SHOWN = {2: 77, 5: 78}  # the most cells that may show their code, where not 45
 COLUMNS = 79  # of code that fit into JupyterLab at 800 pixels, without the file browser
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n)?(.*?)^```$", re.MULTILINE | re.DOTALL)
+FOLDED = re.compile(r"^## Appendix.*?(?=^## |\Z)|^<details>.*?</details>", re.MULTILINE | re.DOTALL)
 FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 ROWS = re.compile(r"\[\[|^ *\[.*\]\n *\[.*\]$", re.MULTILINE)  # of a printed matrix
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -44,7 +44,10 @@ def headings(path):
 
 @lessons
 def test_one_plays_within_the_first_600_words(path):
-    assert words_before_play(read_lesson(path)) <= 600
+    cells = read_source(path).cells
+    plays = [any(widget.plays for widget in widgets_in(f"\n{cell.source}\n")) for cell in cells]
+    prose = " ".join(cell.source for cell in cells[: plays.index(True)] if cell.cell_type == "markdown")
+    assert len(re.findall(r"\w[\w'’-]*", prose)) <= 600
 
 
 @lessons
@@ -72,12 +75,15 @@ def test_the_minutes_that_are_told_are_those_of_the_text(path):
 
 @lessons
 def test_folds_and_appendices_take_at_most_15_minutes(path):
-    assert minutes_of_more(read_lesson(path)) <= MORE
+    text = read_lesson(path)
+    assert sum(stretches(text)) - sum(stretches(FOLDED.sub("", text))) <= MORE
 
 
 @lessons
 def test_a_lesson_shows_no_more_cells_of_code_than_its_day_may(path):
-    assert cells_shown(read_lesson(path)) <= SHOWN.get(day_of(path.name), 45)
+    cells = [cell for cell in read_source(path).cells if cell.cell_type == "code"]
+    shown = [cell for cell in cells if not cell.metadata.get("jupyter", {}).get("source_hidden")]
+    assert len(shown) <= SHOWN.get(day_of(path.name), 45)
 
 
 @lessons

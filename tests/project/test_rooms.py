@@ -56,7 +56,7 @@ IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what
     "examples": {"kernel", "judge"},
     "cells": set(),
     "interactive": {"cells", "kernel", "judge", "examples"},
-    "in_page": {"cells", "interactive", "judge", "kernel"},
+    "in_page": {"cells", "interactive", "judge", "kernel", "examples"},
     "__init__": {"interactive"},
 }
 # What imports by a name that it is given: the loader, a package of widgets, and a process beside student code.

@@ -7,9 +7,9 @@ import pytest
 
 from course_utils.course import DAYS
 from course_utils.site import glossary
-from course_utils.site.glossary import Cell, Lesson, first_uses, written
+from course_utils.site.glossary import Cell, Lesson, first_uses, read_entries
 
-TERMS = [entry for entry in written(glossary.SOURCE.read_text(encoding="utf-8")) if not entry.symbol]
+TERMS = [entry for entry in read_entries(glossary.SOURCE.read_text(encoding="utf-8")) if not entry.symbol]
 # A sentence that names a day or a part may name what comes there.
 AHEAD = re.compile(r"(?:[^.!?|\n]|\n(?!\n))*\b(?:[Dd]ays?|[Pp]arts?) \d(?:[^.!?|\n]|\n(?!\n))*")
 PART = re.compile(r"^## \d+\. ", re.MULTILINE)

@@ -24,8 +24,8 @@ from course_utils.grading.grade import grade_notebook
 from course_utils.grading.results import Settings
 from course_utils.sandbox import confinement
 from course_utils.sandbox.confinement import KernelServer, answers, open_kernels, readable
+from course_utils.sandbox.grading_kernel import PROVISIONER, CourseKernelspecs, GradingKernel
 from course_utils.sandbox.inside import forkserver
-from course_utils.sandbox.kernel import PROVISIONER, CourseKernelspecs, GradingKernel
 from course_utils.sandbox.limits import Limits, Start
 from course_utils.sandbox.pipe import Talk
 
@@ -519,7 +519,7 @@ def test_while_a_question_is_open_no_clock_runs(server, monkeypatch):
         return question.upper()
 
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + late, sleep=time.sleep)
-    monkeypatch.setattr("course_utils.sandbox.kernel.time", clock)
+    monkeypatch.setattr("course_utils.sandbox.grading_kernel.time", clock)
     with started(server) as kernel:
         kernel.allow_questions(answer, 10)
         assert raised(kernel, ASK + "assert [ask(b'a') for _ in range(10)] == [b'A\\n'] * 10") == ""

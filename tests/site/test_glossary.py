@@ -10,7 +10,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from course_utils.errors import CourseError
 from course_utils.site import glossary
-from course_utils.site.glossary import Cell, Lesson, glossary_page, hinted, linked, symbols_of, written
+from course_utils.site.glossary import Cell, Lesson, add_meanings, glossary_page, link_terms, read_entries, symbols_of
 from course_utils.site.mathml import plain_formula
 
 TEXT = glossary.SOURCE.read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def lesson(*texts, day=1):
 
 
 def link(text, day=1):
-    return linked([text], written(SMALL), "G", day)[0]
+    return link_terms([text], read_entries(SMALL), "G", day)[0]
 
 
 # The course's own glossary
@@ -109,7 +109,7 @@ def test_on_no_day_does_one_spelling_mean_two_things():
 def test_links_change_nothing_in_a_lesson_but_the_words_that_they_are_on():
     for each in taught():
         texts = [cell.text for cell in each.cells]
-        pages = linked(texts, terms(), TARGET, each.day)
+        pages = link_terms(texts, terms(), TARGET, each.day)
         rendered = [RENDER.render(text) for text in pages]
         anchors = [anchor for text in rendered for anchor, _ in LINK.findall(text)]
         assert len(anchors) == len(set(anchors)) == "".join(pages).count(f"]({TARGET}#"), each.notebook
@@ -129,7 +129,7 @@ def test_a_page_that_sphinx_makes_has_every_anchor_and_links_lead_there(tmp_path
     toctree = "\n```{toctree}\nlesson\n```\n"
     glossary = glossary_page(TEXT, terms(), lambda place: f"Day {place.day}, {place.part}")
     (tmp_path / "index.md").write_text(glossary + toctree)
-    (tmp_path / "lesson.md").write_text(linked(["# A lesson\n\nA head."], terms(), "glossary:", 1)[0])
+    (tmp_path / "lesson.md").write_text(link_terms(["# A lesson\n\nA head."], terms(), "glossary:", 1)[0])
     warnings = tmp_path / "warnings"
     with warnings.open("w") as stream:
         app = Sphinx(tmp_path, tmp_path, tmp_path / "out", tmp_path / "trees", "html", status=None, warning=stream)
@@ -163,13 +163,13 @@ def test_a_formula_can_be_read_in_a_line_of_text(latex, plain):
 
 
 def test_a_link_tells_the_meaning_in_plain_text():
-    text = hinted("A [head](G#term-head).", written(SMALL), "G")
+    text = add_meanings("A [head](G#term-head).", read_entries(SMALL), "G")
     assert text == 'A [head](G#term-head "One run of attention.").'
-    quoted = written(
+    quoted = read_entries(
         '```{glossary}\nsaid\n  It says "$\\\\sqrt{d_k}$" and `a\\\\b`, *twice*.\n```\n'.replace("\\\\", "\\")
     )
     assert quoted[0].meaning == 'It says "√dₖ" and a\\b, twice.'
-    rendered = RENDER.render(hinted("[said](G#term-said)", quoted, "G"))
+    rendered = RENDER.render(add_meanings("[said](G#term-said)", quoted, "G"))
     assert 'title="It says &quot;√dₖ&quot; and a\\b, twice."' in rendered
     for entry in terms():
         assert not re.search(r"[$*`]|\\[a-z]", entry.meaning), entry.term
@@ -180,7 +180,7 @@ def test_a_link_tells_the_meaning_in_plain_text():
 
 def test_a_spelling_is_looked_for_where_it_belongs_and_as_a_whole_word():
     text = "## One\n\nThe monkey is no header, `key` and $key$ neither.\n\n### Two\n\nA **key** with $d_{head}$."
-    small = written(SMALL)
+    small = read_entries(SMALL)
     where = {}
     for entry in glossary.entries(
         SMALL, [lesson(text, "## Three\n\nA head. Key value stores. $m$"), lesson("page $m$", day=2)]
@@ -234,7 +234,7 @@ def test_a_formula_is_its_symbols(formula, symbols):
 )
 def test_a_badly_formed_glossary_is_refused_with_its_line(block, complaint):
     with pytest.raises(CourseError, match=re.escape(complaint)):
-        written(f"```{{glossary}}\n{block}\n```\n")
+        read_entries(f"```{{glossary}}\n{block}\n```\n")
 
 
 # What is linked
@@ -267,6 +267,6 @@ def test_a_first_use_is_linked_in_text_alone(text, result):
 
 
 def test_a_page_links_a_word_once_and_only_on_days_on_which_it_means_this():
-    assert linked(["no", "a key", "a key"], written(SMALL), "G", 1) == ["no", "a [key](G#term-key)", "a key"]
+    assert link_terms(["no", "a key", "a key"], read_entries(SMALL), "G", 1) == ["no", "a [key](G#term-key)", "a key"]
     assert link("a page") == link("a page", day=None) == "a page"
     assert link("a page", day=2) == "a [page](G#term-page)"

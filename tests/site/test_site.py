@@ -92,7 +92,7 @@ def test_a_page_tells_how_to_clone_what_is_published_and_to_start_it_elsewhere(m
     text = (ROOT / "sources" / "site" / "start.md").read_text(encoding="utf-8")
     for there, expected in ((True, f"git clone {repository()}\n"), (False, "which you clone. In its folder,\n")):
         monkeypatch.setattr(start_pages, "is_published", lambda there=there: there)
-        filled = start_pages.filled(text, [])
+        filled = start_pages.fill_marks(text, [])
         assert expected in filled and ("The rocket" in filled) == there and "<!--" not in filled
         assert re.search(r"\n\n    .*make lab\n\n", filled, re.DOTALL) and "\n\n## What you get" in filled
 

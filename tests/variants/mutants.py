@@ -164,3 +164,45 @@ def slips_at(node: ast.AST, put: Callable, names: tuple[str, ...]) -> Iterator[S
             yield set_to("all of them", "ifs", [])
         case ast.Return(ast.Tuple([first, second, *_])):
             yield "parts swapped", lambda: node.value.elts.__setitem__(slice(0, 2), [second, first])
+
+
+# Answers that lose every axis of length 1 ---------------------------------------------------------------------------
+
+REDUCE = {"sum", "max", "mean", "amax", "logsumexp", "min", "std", "var", "argmax", "softmax"}
+AXIS = {"axis", "dim", "keepdims", "keepdim"}
+
+
+def without_axes_of_one(x: Any) -> Any:
+    return x.squeeze() if getattr(x, "ndim", 0) else x
+
+
+def squeezed(answer: Any) -> Iterator[tuple[str, Any]]:
+    """(where, the answer with squeeze() without an axis there): after a reduction, or on what is returned."""
+    if isinstance(answer, Mapping):
+        for name, part in answer.items():
+            yield from ((what, answer | {name: made}) for what, made in squeezed(part))
+        return
+    if (tree := parsed(answer)) is None:
+        return
+    for number in range(len(to_squeeze(tree))):
+        tree = parsed(answer)
+        node, put = to_squeeze(tree)[number]
+        what = f"{answer.__name__}: {ast.unparse(node)}"
+        put(ast.Call(ast.Name("without_axes_of_one", ast.Load()), [node], []))
+        names = vars(sys.modules[answer.__module__]) | {"without_axes_of_one": without_axes_of_one}
+        exec(compile(ast.fix_missing_locations(tree), f"<{answer.__name__}, squeezed>", "exec"), names)
+        yield what, names[tree.body[0].name]
+
+
+def to_squeeze(tree: ast.AST) -> list[tuple[ast.AST, Callable]]:
+    found: list[tuple[ast.AST, Callable]] = []
+    for node, put, _ in places(tree):
+        match node:
+            case ast.Call(function, _, keywords):
+                if getattr(function, "attr", "") in REDUCE or AXIS & {each.arg for each in keywords}:
+                    found.append((node, put))
+            case ast.Return(ast.Tuple(parts)):
+                found += [(part, lambda new, at=at, of=parts: of.__setitem__(at, new)) for at, part in enumerate(parts)]
+            case ast.Return(ast.expr() as value):
+                found.append((value, lambda new, of=node: setattr(of, "value", new)))
+    return found

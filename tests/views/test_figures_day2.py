@@ -266,7 +266,7 @@ def test_raw_and_scaled_keep_their_colours_from_one_drawing_to_the_next():
 
 def test_captions_count_what_is_drawn():
     text = DRAWINGS["estimates"]().get_gid()
-    assert text.startswith("With 4 times as many samples the bars are 2 times closer") and "100% of all dots" in text
+    assert text.startswith("With 4 times as many samples the bars are 2 times closer") and "100% of the dots" in text
     outside = [*UNIT[:2], Estimate(1.05, 0.02)]
     assert "2 of 3 intervals" in figures.spread_against_width(WIDTHS, RAW, outside).get_gid()
     lengths = {"raw": {4: [1, 1, 1], 16: [1, 1, 1e5]}, "scaled": {4: [1, 1, 1], 16: [2, 2, 2]}}

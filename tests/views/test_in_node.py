@@ -413,14 +413,14 @@ def test_the_ablation_knows_every_set_of_few_heads():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_practice_is_judged_as_python_judges(kind):
-    """Right answers, known slips and what follows from them; also an answer that nobody knows."""
+    """Right answers, known missteps and what follows from them; also an answer that nobody knows."""
     widget = Practice(kind)
     calls = []
     expected = []
     for posed in alone(widget)["problems"][:3]:
         posed_problem = problem(kind, posed["number"])
         entries = [posed_problem.worked(), posed_problem.solution()]
-        entries += [posed_problem.with_slip(step.name, slip) for step, slip in posed_problem.known_slips()]
+        entries += [posed_problem.worked({step.name: misstep}) for step, misstep in posed_problem.known_missteps()]
         entries.append(
             posed_problem.worked()
             | {posed_problem.steps[-1].name: posed_problem.solution()[posed_problem.steps[-1].name] * 7 + 1}

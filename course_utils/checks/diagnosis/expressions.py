@@ -117,7 +117,7 @@ def quantities_of(pairs: Sequence[Pair]) -> dict[str, list[float]]:
 
 def _quantities_of_argument(pairs: Sequence[Pair], i: int) -> dict[str, list[float]]:
     """Return an argument itself, if it is a positive number on all rungs, else the lengths of the axes that it has."""
-    name = pairs[0].rung.called[i]
+    name = pairs[0].rung.arg_names[i]
     args = [pair.rung.args[i] for pair in pairs]
     if all(isinstance(arg, (int, float)) and not isinstance(arg, bool) and arg > 0 for arg in args):
         return {name: [float(arg) for arg in args]}

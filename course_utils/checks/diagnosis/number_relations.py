@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from course_utils.checks.diagnosis.expressions import as_product, is_plain, quantities_of
-from course_utils.checks.diagnosis.relation import NEAR, Pair, Relation, Step, argument
+from course_utils.checks.diagnosis.relation import NEAR, NamedRung, Pair, Relation, argument
 
 MOST_QUANTITIES = 6
 MOST_PAIRED = 120  # terms that are tried in pairs
@@ -153,11 +153,11 @@ def _shift(times: int, more: int, name: str) -> str:
     return large + (f" {'+' if more > 0 else '−'} {abs(more)}" if more else "")
 
 
-def _square_and_size(step: Step) -> tuple[np.ndarray, int, str, str] | None:
+def _square_and_size(rung: NamedRung) -> tuple[np.ndarray, int, str, str] | None:
     """Return the one square array and the one whole number among the arguments, with their names, or None."""
-    arrays = [(array, step.called[i]) for i in range(len(step.args)) if (array := argument(step, i)) is not None]
+    arrays = [(array, rung.arg_names[i]) for i in range(len(rung.args)) if (array := argument(rung, i)) is not None]
     squares = [each for each in arrays if each[0].ndim == 2 and len(set(each[0].shape)) == 1]
-    sizes = [(arg, step.called[i]) for i, arg in enumerate(step.args) if type(arg) is int]
+    sizes = [(arg, rung.arg_names[i]) for i, arg in enumerate(rung.args) if type(arg) is int]
     if len(squares) != 1 or len(sizes) != 1:
         return None
     array, array_name = squares[0]

@@ -30,11 +30,11 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Step:
+class NamedRung:
     """A rung with the names of its arguments.
 
     Attributes:
-        called: the names of the arguments.
+        arg_names: the names of the arguments.
         measured: whether the rung records a measure in place of the result.
         of: the name of the function that is tried.
         quantities: see `Ladder`.
@@ -43,7 +43,7 @@ class Step:
 
     name: str
     args: tuple
-    called: tuple[str, ...]
+    arg_names: tuple[str, ...]
     measured: bool
     of: str = ""
     quantities: Mapping[str, float] | None = None
@@ -54,7 +54,7 @@ class Step:
 class Pair:
     """One wrong part of one result: the rung, the answer's array and the right one."""
 
-    rung: Step
+    rung: NamedRung
     actual: np.ndarray
     right: np.ndarray
     others: Mapping[str, np.ndarray] = field(default_factory=dict)  # the other parts of the right result
@@ -89,7 +89,7 @@ def telling(pairs: Sequence[Pair]) -> bool:
     return not are_small or len(np.unique(np.concatenate(numbers))) >= 4
 
 
-def argument(rung: Step, i: int) -> np.ndarray | None:
+def argument(rung: NamedRung, i: int) -> np.ndarray | None:
     """Return an argument of a rung as an array; None if it is missing, a single number or no array."""
     try:
         array = np.asarray(rung.args[i], dtype=float)

@@ -18,7 +18,7 @@ import numpy as np
 
 from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, rounding, scores_times
 from course_utils.checks.diagnosis.number_relations import along_a_diagonal, find_scatter, of_a_share, of_terms
-from course_utils.checks.diagnosis.relation import Pair, Relation, Step, argument
+from course_utils.checks.diagnosis.relation import NamedRung, Pair, Relation, argument
 from course_utils.checks.diagnosis.wrong_places import ALWAYS_THE_SAME
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Ladder, Rung
@@ -60,42 +60,42 @@ def relate(
     """
     held = [not parts for parts in wrong]
     failing = [i for i, ok in enumerate(held) if not ok]
-    steps = [_as_step(ladder, rung, each, parameters) for rung, each in zip(rungs, right, strict=True)]
+    named = [_name_arguments(ladder, rung, each, parameters) for rung, each in zip(rungs, right, strict=True)]
 
     # Results that are no numbers, and errors that come before any number, leave nothing to compare.
-    error = _find_common_error(steps, outcomes, failing, hidden)
+    error = _find_common_error(named, outcomes, failing, hidden)
     if found := _unreadable(outcomes, failing):
         return found
     if any(outcomes[i].error.startswith(SLIPS_OF_THE_PEN) for i in failing):
         return error
-    if found := _changed_arguments(steps, outcomes, failing):
+    if found := _changed_arguments(named, outcomes, failing):
         return found
 
     # The numbers: how the wrong ones come from the right ones.
-    parts, counts = _wrong_pairs(ladder, steps, outcomes, right, wrong)
+    parts, counts = _wrong_pairs(ladder, named, outcomes, right, wrong)
     with np.errstate(all="ignore"):
-        found = _in_float32(steps, parts, failing) or _relate_numbers(ladder, steps, held, parts, counts, scaled)
+        found = _in_float32(named, parts, failing) or _relate_numbers(ladder, named, held, parts, counts, scaled)
     if found:
         return found
 
     # Else which parts or inputs are wrong, and if that has no pattern either, which rungs.
     found = _of_errors(parts) or _both(
-        _only_some_parts(ladder, steps, outcomes, right, wrong, failing),
-        _by_condition(ladder, steps, held) if all_rungs else None,
+        _only_some_parts(ladder, named, outcomes, right, wrong, failing),
+        _by_condition(ladder, named, held) if all_rungs else None,
     )
     if found or error or not all_rungs:
         return found or error or _not_finite(outcomes, failing)
     return (
-        _only_some_rungs(steps, held)
-        or _from_a_rung_on(steps, held)
+        _only_some_rungs(named, held)
+        or _from_a_rung_on(named, held)
         or _not_finite(outcomes, failing)
-        or _right_only_on(steps, held)
+        or _right_only_on(named, held)
     )
 
 
 def _relate_numbers(
     ladder: Ladder,
-    steps: Sequence[Step],
+    rungs: Sequence[NamedRung],
     held: Sequence[bool],
     parts: Mapping[str, list[Pair]],
     counts: Counter[str],
@@ -109,7 +109,7 @@ def _relate_numbers(
     """
     # A single wrong rung among right ones says little: there only rounding is plausible.
     failing = held.count(False)
-    is_alone = failing == 1 and _only_some_rungs(steps, held)
+    is_alone = failing == 1 and _only_some_rungs(rungs, held)
     looks = (rounding,) if is_alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, find_scatter)
     # Weights come first, because a mistake in them makes the output wrong, too.
     for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
@@ -136,7 +136,7 @@ def _both(one: Relation | None, other: Relation | None) -> Relation | None:
 
 def _wrong_pairs(
     ladder: Ladder,
-    rungs: Sequence[Step],
+    rungs: Sequence[NamedRung],
     outcomes: Sequence[Outcome],
     right: Sequence[Outcome],
     wrong: Sequence[Collection[str]],
@@ -169,7 +169,7 @@ def _wrong_pairs(
     return pairs, counts
 
 
-def _in_float32(rungs: Sequence[Step], parts: Mapping[str, list[Pair]], failing: Sequence[int]) -> Relation | None:
+def _in_float32(rungs: Sequence[NamedRung], parts: Mapping[str, list[Pair]], failing: Sequence[int]) -> Relation | None:
     """Recognise results right to float32 precision, less what large inputs cost, if a rung needs more than that."""
     pairs = [pair for each in parts.values() for pair in each]
     if len(failing) * 2 > len(rungs) or not any(NEEDS_FLOAT64 in pair.rung.name for pair in pairs):
@@ -212,19 +212,21 @@ def _about_part(found: Relation, part: str, ladder: Ladder) -> Relation:
     return replace(found, name=f"{part}: {found.name}", message=message)
 
 
-def _as_step(ladder: Ladder, rung: Rung, right: Outcome, parameters: Sequence[str]) -> Step:
+def _name_arguments(ladder: Ladder, rung: Rung, right: Outcome, parameters: Sequence[str]) -> NamedRung:
     """Return a rung with the names of its arguments."""
     known = ladder.called or parameters
     called = [known[i] if i < len(known) else f"argument {i + 1}" for i in range(len(rung.args))]
     quantities = ladder.quantities(rung) if ladder.quantities else None
     measured = "measure" in right.values
-    return Step(rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities, rung.measure)
+    return NamedRung(
+        rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities, rung.measure
+    )
 
 
 # Which rungs are wrong ----------------------------------------------------------------------------------------------
 
 
-def _by_condition(ladder: Ladder, rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+def _by_condition(ladder: Ladder, rungs: Sequence[NamedRung], held: Sequence[bool]) -> Relation | None:
     """Find a property of the inputs that separates the failing rungs from those that hold."""
     # Only rungs that call the answer in the usual way are compared: another measure may call it with other arguments.
     usual = rungs[0].measure
@@ -280,7 +282,7 @@ class _Property:
     rungs: set[int]
 
 
-def _holds(test: Callable[..., bool], rung: Step) -> bool:
+def _holds(test: Callable[..., bool], rung: NamedRung) -> bool:
     """Return whether a rung passes the test of a case; False if it lacks arguments that the test needs."""
     try:
         return bool(test(*rung.args))
@@ -303,37 +305,37 @@ def _unreadable(outcomes: Sequence[Outcome], failing: Sequence[int]) -> Relation
     return Relation(kind[0][:80] if kind else "another kind of result", "")
 
 
-def _arrays(rung: Step) -> Iterator[np.ndarray]:
+def _arrays(rung: NamedRung) -> Iterator[np.ndarray]:
     for i in range(len(rung.args)):
         array = argument(rung, i)
         if array is not None:
             yield array
 
 
-def _axes(rung: Step) -> int:
+def _axes(rung: NamedRung) -> int:
     return max((array.ndim for array in _arrays(rung)), default=0)
 
 
-def _largest(rung: Step) -> float:
+def _largest(rung: NamedRung) -> float:
     return max((float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in _arrays(rung)), default=0.0)
 
 
-def _square(rung: Step) -> bool:
+def _square(rung: NamedRung) -> bool:
     shapes = [array.shape for array in _arrays(rung) if array.ndim >= 2]
     return all(a[-2] == b[-2] for a, b in pairwise(shapes)) and len(shapes) > 1
 
 
-def _equal_sizes(rung: Step) -> bool:
+def _equal_sizes(rung: NamedRung) -> bool:
     sizes = {size for array in _arrays(rung) if array.ndim >= 2 for size in array.shape[-2:]}
     return len(sizes) == 1
 
 
-def _type_of(rung: Step) -> str:
+def _type_of(rung: NamedRung) -> str:
     kinds = {str(getattr(arg, "dtype", "")).removeprefix("torch.") for arg in rung.args} - {"", "bool"}
     return kinds.pop() if len(kinds) == 1 else ""
 
 
-CONDITIONS: tuple[tuple[str, str, Callable[[Step], bool]], ...] = (
+CONDITIONS: tuple[tuple[str, str, Callable[[NamedRung], bool]], ...] = (
     ("with three axes or more", "with two axes or fewer", lambda r: _axes(r) > 2),
     ("with four axes or more", "with three axes or fewer", lambda r: _axes(r) > 3),
     ("with two axes or more", "with one axis", lambda r: any(isinstance(a, np.ndarray) and a.ndim > 1 for a in r.args)),
@@ -390,7 +392,7 @@ def _fit_factor(pair: Pair, scaled: Callable[[float], Callable]) -> float | None
 
 def _only_some_parts(
     ladder: Ladder,
-    rungs: Sequence[Step],
+    rungs: Sequence[NamedRung],
     outcomes: Sequence[Outcome],
     right: Sequence[Outcome],
     wrong: Sequence[Iterable[str]],
@@ -402,22 +404,24 @@ def _only_some_parts(
     usual = next(rung.measure for rung in rungs)  # other measures combine or process results further
     single = [i for i in failing if rungs[i].measure == usual]
     wrong_parts = {part.partition(",")[0] for i in single for part in wrong[i]}
-    slipped = [name for name in ladder.returns if name in wrong_parts]
+    wrong_names = [name for name in ladder.returns if name in wrong_parts]
     fine = [name for name in ladder.returns if name not in wrong_parts]
-    if not slipped or not fine or not all(any(_tells(right[i], name) for i in single) for name in fine):
+    if not wrong_names or not fine or not all(any(_tells(right[i], name) for i in single) for name in fine):
         return None
-    names = " and ".join(slipped)
+    names = " and ".join(wrong_names)
     others = " and ".join(fine)
     return Relation(f"{names} wrong, {others} right", f"Right on these steps: {others}. Not right: {names}.")
 
 
 def _tells(outcome: Outcome, part: str) -> bool:
-    """Return whether a part of a right result has a number other than 0: a slip leaves zeros as they are."""
+    """Return whether a part of a right result has a number other than 0: a mistake leaves zeros as they are."""
     array = outcome.array(part)
     return array is not None and bool(array.any())
 
 
-def _changed_arguments(rungs: Sequence[Step], outcomes: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
+def _changed_arguments(
+    rungs: Sequence[NamedRung], outcomes: Sequence[Outcome], failing: Sequence[int]
+) -> Relation | None:
     """Name the arguments that an answer writes into, if that is all that is wrong."""
     if not all(rungs[i].measure is changes for i in failing):
         return None
@@ -425,13 +429,13 @@ def _changed_arguments(rungs: Sequence[Step], outcomes: Sequence[Outcome], faili
     for i in failing:
         measured = outcomes[i].array("measure")
         bits = 0 if measured is None or not np.isfinite(measured).all() else int(measured)
-        names += [name for place, name in enumerate(rungs[i].called) if bits >> place & 1]
+        names += [name for place, name in enumerate(rungs[i].arg_names) if bits >> place & 1]
     text = " and ".join(dict.fromkeys(names))
     return Relation(f"{text} changed", f"The answer changes {text}.") if text else None
 
 
 def _find_common_error(
-    rungs: Sequence[Step], outcomes: Sequence[Outcome], failing: Sequence[int], hidden: bool
+    rungs: Sequence[NamedRung], outcomes: Sequence[Outcome], failing: Sequence[int], hidden: bool
 ) -> Relation | None:
     """Recognise one type of error on at least half of the failing rungs."""
     errors = {i: outcomes[i].error for i in failing if outcomes[i].error}
@@ -480,7 +484,7 @@ def _not_finite(outcomes: Sequence[Outcome], failing: Sequence[int]) -> Relation
     return Relation(f"{name} comes out", f"Wherever it is wrong, the result holds {name}.") if kinds else None
 
 
-def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+def _only_some_rungs(rungs: Sequence[NamedRung], held: Sequence[bool]) -> Relation | None:
     """Recognise that at most MOST_NAMED rungs fail, and no more than half of all."""
     failing = [rung.name for rung, ok in zip(rungs, held, strict=True) if not ok]
     if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
@@ -490,7 +494,7 @@ def _only_some_rungs(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | 
     return Relation(f"wrong only on {names}", message)
 
 
-def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+def _from_a_rung_on(rungs: Sequence[NamedRung], held: Sequence[bool]) -> Relation | None:
     """Recognise that all rungs hold up to one, and none from there on."""
     first = list(held).index(False)
     if first < 2 or any(held[first:]):
@@ -499,7 +503,7 @@ def _from_a_rung_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | N
     return Relation(f"wrong from “{name}” on", f"Right up to “{rungs[first - 1].name}”; wrong from “{name}” on.")
 
 
-def _right_only_on(rungs: Sequence[Step], held: Sequence[bool]) -> Relation | None:
+def _right_only_on(rungs: Sequence[NamedRung], held: Sequence[bool]) -> Relation | None:
     """Recognise that at most MOST_NAMED rungs hold, and no more than half of all."""
     valued = [(rung, ok) for rung, ok in zip(rungs, held, strict=True) if not rung.measured]
     fine = [rung.name for rung, ok in valued if ok]

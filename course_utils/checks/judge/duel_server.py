@@ -68,7 +68,7 @@ class Arena:
         """Reply to a question from a kernel, whatever the kernel sent.
 
         Raises:
-            KernelLost: If the kernel goes on asking when all seconds are used up.
+            KernelLost: if the kernel goes on asking when all seconds are used up.
         """
         began = time.process_time()
         if self.seconds_used > ASKING_ON * self.seconds:

@@ -16,7 +16,7 @@ class Mistake:
     Attributes:
         answer: a function, or the values of hand-worked entries; None in a student's edition, which stores only the
             results.
-        message: begins with the slip, since a card prints its first sentence in bold. A check adds that another slip
+        message: begins with the mistake, since a card prints its first sentence in bold. A check adds that another one
             may give the same results, unless the message ends in a question mark.
         overflow: whether its results are right until exp overflows, so that it may come on top of another mistake.
     """

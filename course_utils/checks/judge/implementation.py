@@ -52,6 +52,6 @@ def wrong(
     return Implementation(name, function, False, explanation, hint, gross, anew)
 
 
-def only_if(condition: Callable[..., bool], slip: Callable, honest: Callable) -> Callable:
-    """Return a function that is wrong, like `slip`, only on inputs that meet the condition."""
-    return lambda *args, **kwargs: (slip if condition(*args, **kwargs) else honest)(*args, **kwargs)
+def only_if(condition: Callable[..., bool], wrong: Callable, honest: Callable) -> Callable:
+    """Return a function that is wrong, like `wrong`, only on inputs that meet the condition."""
+    return lambda *args, **kwargs: (wrong if condition(*args, **kwargs) else honest)(*args, **kwargs)

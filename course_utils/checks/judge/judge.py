@@ -19,7 +19,7 @@ from course_utils.checks.judge.exercise import KnownMistakes, Mistake
 from course_utils.checks.judge.exercises import all_exercises, parameters
 from course_utils.checks.judge.overflow import Overflow
 from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
-from course_utils.checks.judge.recognition import find_slips, find_slips_by_hand
+from course_utils.checks.judge.recognition import find_mistakes, find_mistakes_by_hand
 from course_utils.checks.judge.rungs import evidence_for, implementations, lazy_evidence_for, rungs_of
 from course_utils.checks.judge.stored_results import load_stored_results
 from course_utils.checks.judge.verdict import JOINT, UNKNOWN_NAME, Tolerance, Verdict, holds, is_unwritten
@@ -238,10 +238,10 @@ class JudgedExercise:
 
     def _verdict_by_hand(self, comparison: Comparison) -> Verdict:
         """Return the verdict on hand-worked numbers, which may hold several known mistakes."""
-        slips, unexplained = find_slips_by_hand(comparison, self.mistakes())
-        messages = [slip.message for slip in slips]
-        names = [slip.name for slip in slips]
-        if unexplained or not slips:
+        mistakes, unexplained = find_mistakes_by_hand(comparison, self.mistakes())
+        messages = [mistake.message for mistake in mistakes]
+        names = [mistake.name for mistake in mistakes]
+        if unexplained or not mistakes:
             # What no mistake explains gets a relation, unless its name has advice of its own, which says more. In any
             # case the first wrong entry is named.
             entries = [each.rung for each in comparison.right]
@@ -261,7 +261,7 @@ class JudgedExercise:
         # or the first wrong number. An overflow may come on top of any of them. Hidden inputs are searched for no
         # mistake: they are tried after the visible rungs hold, which no known mistake passes.
         hidden = comparison.hidden
-        mistake, overflow = (None, None) if hidden else find_slips(comparison, self.mistakes())
+        mistake, overflow = (None, None) if hidden else find_mistakes(comparison, self.mistakes())
         relation = None if mistake else self._find_relation(comparison, overflow)
         if comparison.outcomes[comparison.first_wrong].error.startswith(BAD_RESULT):
             overflow = None  # there are no numbers yet

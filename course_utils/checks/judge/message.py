@@ -19,7 +19,7 @@ class CheckMessage:
     """The message of a check.
 
     Attributes:
-        verdict: the status, the share of the points, the advice, the named slip, and which steps hold.
+        verdict: the status, the share of the points, the advice, the mistake that was found, and which steps passed.
         example: the smallest input on which the answer is wrong, as text to read and to paste; "" for none.
         note: a remark below the rest, such as that the cell was not run since the last check.
     """
@@ -49,12 +49,12 @@ class CheckMessage:
         return names[names.index(self.exercise) + 1]
 
     def head(self) -> str:
-        """Return the line with the points, and with the number of steps that hold if only some do."""
+        """Return the line with the points, and with the number of steps that passed if only some did."""
         earned, full = self.points
         state = "passed" if self.verdict.status == "passed" else "not yet"
         possible = f"{full} point" if full == 1 else f"{full} points"
         held = sum(ok for _, ok in self.steps)
-        steps = f" ({held} of {len(self.steps)} steps hold)" if 0 < held < len(self.steps) else ""
+        steps = f" ({held} of {len(self.steps)} steps passed)" if 0 < held < len(self.steps) else ""
         inputs = " (hidden inputs)" if self.hidden else ""
         return f"{self.exercise}{inputs}: {state}, {earned:g} of {possible}{steps}"
 
@@ -78,7 +78,7 @@ class CheckMessage:
             good=self.verdict.status == "passed",
             head=self.head(),
             message=self.verdict.message,
-            slip=self.verdict.misconception is not None,
+            names_mistake=self.verdict.mistake is not None,
             example=self.example,
             steps=() if caught else self.steps,
             note="\n".join(text for text in (caught, self.note) if text),

@@ -1,4 +1,4 @@
-"""Find that exp overflows in an answer that is wrong in another way, too, so that the learner reads of both slips."""
+"""Find that exp overflows in an answer that is wrong in another way too, so that the learner reads of both mistakes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Overflow:
 def find_overflow(comparison: Comparison, known: KnownMistakes) -> Overflow | None:
     """Return the overflow in an answer that is wrong on other rungs too; None if there is no sign of one.
 
-    A second slip may make scores larger or smaller. So the answer must overflow only where a known mistake fails, or
+    A second mistake may make scores larger or smaller. So the answer must overflow only where a known mistake fails, or
     wherever the known mistake overflows. Of several such mistakes the one that overflows on the most similar rungs is
     returned.
 

@@ -12,7 +12,7 @@ from course_utils.checks.judge.overflow import Overflow, find_overflow
 from course_utils.checks.judge.verdict import explains, gap, holds, is_finite, is_unwritten
 
 
-def find_slips(comparison: Comparison, known: KnownMistakes) -> tuple[Mistake | None, Overflow | None]:
+def find_mistakes(comparison: Comparison, known: KnownMistakes) -> tuple[Mistake | None, Overflow | None]:
     """Return the known mistake in an answer, and the overflow that comes on top of it or of an unknown one."""
     # Most often one mistake explains all rungs.
     every_rung = range(len(comparison.held))
@@ -27,7 +27,7 @@ def find_slips(comparison: Comparison, known: KnownMistakes) -> tuple[Mistake | 
         if mistake := _recognise(comparison, known, counted, overflow.rungs):
             return mistake, overflow
 
-    # No known mistake comes with the overflow. If the rungs that could show a second slip hold, there is none.
+    # No known mistake comes with the overflow. If the rungs that could show a second mistake hold, there is none.
     if not overflow.certain:
         return None, None
     is_all = overflow.telling and all(comparison.held[i] for i in overflow.telling)
@@ -53,7 +53,7 @@ def _recognise(
     fine = [i for i in counted if comparison.held[i]]
     mine = [comparison.outcomes[i] for i in wrong]
     if overflowed and not any(map(is_finite, mine)):
-        return None  # errors and infinities alone do not tell a second slip from the overflow
+        return None  # errors and infinities alone do not tell a second mistake from the overflow
     for mistake, evidence in known:
         theirs = evidence.outcomes  # one is computed when it is read
         # The cheap comparison comes first: most mistakes differ on the first wrong rung and run no further.
@@ -61,13 +61,13 @@ def _recognise(
             continue
         if not all(holds(theirs[i], right[i], tolerances[i]) for i in fine):
             continue
-        # A mistake that overflows on all of these rungs would explain the answer without a second slip.
+        # A mistake that overflows on all of these rungs would explain the answer without a second mistake.
         if not overflowed or any(is_finite(theirs[i]) for i in overflowed):
             return mistake
     return None
 
 
-def find_slips_by_hand(comparison: Comparison, known: KnownMistakes) -> tuple[list[Mistake], list[int]]:
+def find_mistakes_by_hand(comparison: Comparison, known: KnownMistakes) -> tuple[list[Mistake], list[int]]:
     """Return the known mistakes in hand-worked numbers, and the wrong entries that none of them explains.
 
     Numbers worked to two decimals are recognised. Entries that are not filled in yet prevent no mistake from being
@@ -79,7 +79,7 @@ def find_slips_by_hand(comparison: Comparison, known: KnownMistakes) -> tuple[li
     filled = [i for i, outcome in enumerate(outcomes) if not is_unwritten(outcome)]
     unexplained = [i for i in filled if not held[i]]
     tolerances = [replace(each, atol=max(each.atol, PENCIL)) for each in comparison.tolerances]
-    slips: list[Mistake] = []
+    mistakes: list[Mistake] = []
     for mistake, evidence in known:
         # A mistake gives some of the entries only, and is compared on those.
         theirs = evidence.outcomes
@@ -95,6 +95,6 @@ def find_slips_by_hand(comparison: Comparison, known: KnownMistakes) -> tuple[li
         is_nearer = gap(mine, mistaken) < gap(mine, [right[i] for i in wrong]) / 2
         fits = all(holds(theirs[i], right[i], tolerances[i]) for i in fine)
         if is_nearer and fits and explains(mine, mistaken, [tolerances[i] for i in wrong]):
-            slips.append(mistake)
+            mistakes.append(mistake)
             unexplained = [i for i in unexplained if i not in wrong]
-    return slips, unexplained
+    return mistakes, unexplained

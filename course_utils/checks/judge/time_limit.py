@@ -54,7 +54,7 @@ class TimeLimit(AbstractContextManager):
         sys.stdout, sys.stderr = (_Counted(stream, self) for stream in self.streams)
         self.began = seconds_of_work()
         if self.is_watched:
-            _Watch.add(self)
+            _ClockMonitor.add(self)
         if self.is_timed:
             self.handler = signal.signal(signal.SIGPROF, self._on_tick)
             # This timer counts all threads of the process: it is never late, and early where torch uses many.
@@ -65,7 +65,7 @@ class TimeLimit(AbstractContextManager):
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: Any) -> bool:
         if self.is_watched:
-            _Watch.remove(self)
+            _ClockMonitor.remove(self)
         if self.is_timed:
             signal.setitimer(signal.ITIMER_PROF, *self.timer)
             signal.signal(signal.SIGPROF, signal.SIG_DFL if self.handler is None else self.handler)
@@ -114,7 +114,7 @@ def runs_answer(what: str) -> Callable[[Function], Function]:
     return mark
 
 
-class _Watch:
+class _ClockMonitor:
     """Looks at the clock at each jump and each call in the code of a cell, by `sys.monitoring`, for all time limits."""
 
     limits: ClassVar[list[TimeLimit]] = []

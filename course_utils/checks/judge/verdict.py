@@ -10,11 +10,11 @@ from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.result_numbers import Numbers
 
-# How the errors begin that an overflow of exp raises, and all that a slip in arithmetic or in an index may raise.
+# How the errors begin that an overflow of exp raises, and all that a mistake in arithmetic or in an index may raise.
 OVERFLOW_ERRORS = ("OverflowError", "ZeroDivisionError", "FloatingPointError", "ValueError: math domain error")
 ARITHMETIC_ERRORS = (*OVERFLOW_ERRORS, "ValueError", "RuntimeError", "IndexError")
 UNKNOWN_NAME = "NameError: name"  # how Python's error for an undefined name begins
-JOINT = "; "  # between the names of two slips
+JOINT = "; "  # between the names of two mistakes
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Verdict:
     Attributes:
         status: passed, failed, error, missing, forbidden or timeout; from a grader also killed.
         share: the part of the points that the answer earns, 0 to 1.
-        misconception: the name of the known mistake, relation or broken promise that was found; of two, with JOINT.
+        mistake: the name of the known mistake, relation or broken promise that was found; of two, with JOINT.
         rungs: (name, held) of each rung.
         unknown_name: whether the answer failed because a name is not defined.
     """
@@ -32,7 +32,7 @@ class Verdict:
     status: str
     share: float
     message: str = ""
-    misconception: str | None = None
+    mistake: str | None = None
     rungs: tuple[tuple[str, bool], ...] = ()
     unknown_name: bool = False
 
@@ -85,8 +85,8 @@ def wrong_parts(outcome: Outcome, right: Outcome, tolerance: Tolerance) -> set[s
 def explains(outcomes: Sequence[Outcome], known: Iterable[Outcome], tolerances: Sequence[Tolerance]) -> bool:
     """Return whether a known mistake explains the outcomes of an answer on the rungs on which it fails.
 
-    On a rung that raised an error the mistake need only fail too, because the same slip raises one error with lists and
-    another with NumPy. An error that arithmetic never raises, such as NameError, is no known mistake. If the answer
+    On a rung that raised an error the mistake need only fail too, because it may raise one error with lists and another
+    with NumPy. An error that arithmetic never raises, such as NameError, is no known mistake. If the answer
     gives finite values on any rung, the mistake must agree with it on at least one.
 
     Args:

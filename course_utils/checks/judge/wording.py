@@ -48,7 +48,7 @@ def describe_mistake(comparison: Comparison, mistake: Mistake, overflow: Overflo
 
 
 def describe_overflow(comparison: Comparison, overflow: Overflow) -> str:
-    """Return the message for an overflow that comes on top of another slip."""
+    """Return the message for an overflow that comes on top of another mistake."""
     return SECOND.format(rung=comparison.rungs[overflow.rungs[0]].name)
 
 

@@ -26,7 +26,7 @@ from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.outcome import MIME, Evidence, Outcome, as_line
 from course_utils.checks.kernel.recording import IN_A_CELL, Recording, install
 from course_utils.checks.kernel.remote import Candidate, FailedInside, GraderConnection, offered_candidates
-from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, Numbers, as_numbers, describe, detached
+from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, Numbers, as_numbers, describe, detach
 
 BAD_RESULT = "unreadable"
 UNWRITTEN = "your code goes here"  # the error text of an unwritten answer
@@ -245,7 +245,7 @@ def verdict_of(tells_right: Callable, candidate: Candidate) -> dict[str, float]:
             verdict = tells_right(candidate)
     except (AssertionError, FailedInside):
         return {"verdict": 0.0}
-    if np.asarray(detached(verdict)).dtype.kind != "b" or np.ndim(verdict):
+    if np.asarray(detach(verdict)).dtype.kind != "b" or np.ndim(verdict):
         raise BadResult(f"the test returned {describe(verdict)}; it should return True or False")
     return {"verdict": float(verdict)}
 
@@ -359,7 +359,7 @@ def _line_of_cell(error: BaseException) -> str:
 
 def _lookup(name: str, namespace: Mapping[str, Any]) -> Any:
     if name not in namespace:
-        raise NameError(f"{name} is not defined: the answer cell must define it, and be run")
+        raise NameError(f"{name} is not defined: define it in the answer cell, and run that cell")
     return namespace[name]
 
 

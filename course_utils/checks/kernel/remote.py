@@ -57,7 +57,7 @@ class Candidate:
         self.__call = line
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _wrapped(self.__call, self.__call(None, "", args, kwargs))
+        return _wrap(self.__call, self.__call(None, "", args, kwargs))
 
     def __deepcopy__(self, memo: dict) -> Candidate:
         return self
@@ -80,11 +80,11 @@ class CandidateObject:
         return partial(self.__call, name)
 
 
-def _wrapped(line: Line, value: Any) -> Any:
+def _wrap(line: Line, value: Any) -> Any:
     """Return what a line returned as a test sees it: a `CandidateObject` in place of an object's number."""
     if isinstance(value, tuple) and isinstance(value[0], str):  # ("made", number)
         number = value[1]
-        return CandidateObject(lambda method, *args, **kwargs: _wrapped(line, line(number, method, args, kwargs)))
+        return CandidateObject(lambda method, *args, **kwargs: _wrap(line, line(number, method, args, kwargs)))
     return value
 
 
@@ -118,7 +118,7 @@ class LocalLine:
         """Return a call with its arguments in order, as numbers and arrays that nobody else holds. Raises Refused."""
         arguments = self.bind("" if made is None else method or "?", args, kwargs)
         budget = [MOST_NUMBERS]
-        plain = {name: _plain(each, budget) for name, each in arguments.items()}
+        plain = {name: _as_plain_value(each, budget) for name, each in arguments.items()}
         _verify_together(plain)
         _verify_scores(plain.get("q"), plain.get("k"))
         return made, method, tuple(plain.values())
@@ -161,7 +161,7 @@ class LocalLine:
             if result.dtype.kind not in "fiub":  # the bytes of an object array are addresses
                 raise TypeError
             if np.size(result) > LARGEST_RESULT:
-                raise Refused(f"a result of {np.size(result):,} numbers: smaller ones show every slip")
+                raise Refused(f"a result of {np.size(result):,} numbers: smaller ones show every mistake")
             array = np.array(result)
             if self.grain and array.dtype == np.float64:
                 array *= 1 + self.grain * np.finfo(np.float64).eps
@@ -202,8 +202,8 @@ class RemoteLine:
         call = {
             "made": made,
             "method": method,
-            "args": [pack(_plain(each, budget)) for each in args],
-            "kwargs": {name: pack(_plain(each, budget)) for name, each in kwargs.items()},
+            "args": [pack(_as_plain_value(each, budget)) for each in args],
+            "kwargs": {name: pack(_as_plain_value(each, budget)) for name, each in kwargs.items()},
         }
         text = json.dumps(call)
         mark = zlib.crc32(text.encode())
@@ -281,7 +281,7 @@ def unpack(packed: Any) -> Any:
     return np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy()
 
 
-def _plain(value: Any, budget: list[int]) -> Any:
+def _as_plain_value(value: Any, budget: list[int]) -> Any:
     """Return an argument as a number or an array, and subtract its numbers from the budget. Raises Refused."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
@@ -293,7 +293,7 @@ def _plain(value: Any, budget: list[int]) -> Any:
         if not value.size or value.ndim > DEEPEST:
             raise Refused(f"an array of shape {value.shape}: sizes are at least 1, of at most {DEEPEST} axes")
         if not value.ndim:
-            return _plain(float(value) if value.dtype.kind == "f" else value.item(), budget)
+            return _as_plain_value(float(value) if value.dtype.kind == "f" else value.item(), budget)
         _spend(budget, value.size)
         return np.array(value, dtype=np.int64 if value.dtype.kind in "iu" else _narrow(value.dtype))
     if value is None or isinstance(value, (bool, float, int)):
@@ -332,20 +332,20 @@ def _verify_together(arguments: Mapping[str, Any]) -> None:
     arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
     shapes = [((1, 1, *x.shape[-3::-1]) if name == "mask" else x.shape[::-1]) for name, x in arrays.items()]
     if math.prod(max(sizes) for sizes in zip_longest(*shapes, fillvalue=1)) > MOST_TOGETHER:
-        raise Refused("the axes in front have to be the same for all, or few")
+        raise Refused("the leading axes have to be the same for all, or few")
 
 
 def _verify_scores(q: Any, k: Any) -> None:
     """Raise Refused for more scores than a loop over them computes in a second."""
     rows = [x.shape[-2] for x in (q, k) if isinstance(x, np.ndarray) and x.ndim > 1]
     if math.prod(rows) > MOST_SCORES:
-        raise Refused(f"{math.prod(rows):,} scores: fewer queries and keys show every slip")
+        raise Refused(f"{math.prod(rows):,} scores: fewer queries and keys show every mistake")
 
 
 def _spend(budget: list[int], numbers: int) -> None:
     budget[0] -= numbers
     if budget[0] < 0:
-        raise Refused(f"a call may hold {MOST_NUMBERS:,} numbers: small ones show every slip")
+        raise Refused(f"a call may hold {MOST_NUMBERS:,} numbers: small ones show every mistake")
 
 
 class GraderConnection:

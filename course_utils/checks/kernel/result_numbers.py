@@ -69,7 +69,7 @@ def as_numbers(value: Any) -> Numbers:
     Raises:
         TypeError: for anything that is not an array of numbers, or is far too large.
     """
-    value = detached(value)
+    value = detach(value)
     try:
         array = np.asarray(value)
         if value is None or array.dtype.kind not in "fiubO":
@@ -93,13 +93,13 @@ def boolean(value: Any) -> Any:
     """
     if value is None:
         raise TypeError(NOTHING)
-    if np.asarray(detached(value)).dtype.kind != "b":
+    if np.asarray(detach(value)).dtype.kind != "b":
         kind = getattr(value, "dtype", "numbers")
         raise TypeError(f"the mask is made of {kind}, not of True and False: return a boolean mask")
     return value
 
 
-def detached(value: Any) -> Any:
+def detach(value: Any) -> Any:
     """Turn a tensor into an array, also inside lists and tuples."""
     if hasattr(value, "detach"):
         try:
@@ -107,7 +107,7 @@ def detached(value: Any) -> Any:
         except TypeError:  # NumPy has no bfloat16
             return value.detach().cpu().double().numpy()
     if isinstance(value, (list, tuple)):
-        return [part if type(part) in (float, int) else detached(part) for part in value]
+        return [part if type(part) in (float, int) else detach(part) for part in value]
     return value
 
 

@@ -112,7 +112,8 @@ def broken(products: Mapping[str, Any]) -> Figure:
     return described(
         fig,
         f"Histograms of the dot products, a panel for each condition. {'; '.join(sentences)}.",
-        "The outline in each panel is the first one, with nothing broken. What moves it, and what makes it wider?",
+        "The outline in each panel is the first one, with nothing broken. Which changes move the histogram, and which "
+        "make it wider?",
     )
 
 
@@ -148,7 +149,7 @@ def repeated_estimates(estimates: Any, spread: Any, truth: float) -> Figure:
         fig,
         alt,
         f"With {more:g} times as many samples the bars are {math.sqrt(more):g} times closer together, and "
-        f"{np.mean(held <= 1.96 * spread):.0%} of all dots lie between theirs.",
+        f"{np.mean(held <= 1.96 * spread):.0%} of the dots lie between the bars of their group.",
     )
 
 
@@ -183,8 +184,9 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
     return described(
         fig,
         alt,
-        f"Raw products grow along √d_k, so dividing by it leaves them alike at every width: {hold} of {len(scaled)} "
-        "intervals on the right hold 1.",
+        f"Raw products grow along √d_k, so dividing by it gives the same spread at every width: {hold} of "
+        f"{len(scaled)} "
+        "intervals on the right contain 1.",
     )
 
 
@@ -235,7 +237,8 @@ def number_formats(formats: Mapping[str, tuple[float, float, float]], std: float
         f"Left: the scores x whose e^x a type of number holds in full: {held}; above them a bell curve of scores with "
         f"standard deviation {std:g}. Right: how far apart neighbouring numbers are, against their size, on "
         f"logarithmic axes. At 2048: {gaps}. The line of {narrow} ends first.",
-        f"{narrow} reaches least far, and {coarse} has the widest gaps. Where a line passes 1, adding 1 is lost.",
+        f"{narrow} reaches least far, and {coarse} has the widest gaps. Where a line passes 1, adding 1 is rounded: to "
+        f"nothing, or to a whole gap.",
     )
 
 
@@ -322,8 +325,8 @@ def gradient_paths() -> Figure:
     return described(
         fig,
         alt,
-        "Thin arrows compute, thick ones bring the gradient back: V gets its own at once (1), while that of Q and K "
-        "first has to pass the weights (2) and the softmax (3).",
+        "Thin arrows compute, thick ones bring the gradient back: to V (1), to the weights (2), and through the "
+        "softmax to Q and K (3).",
     )
 
 
@@ -366,7 +369,8 @@ def look_up_model(d_model: int, d_k: int, pairs: int, meanings: int) -> Figure:
     return described(
         fig,
         alt,
-        f"A score is a sum of {d_k} products, so without a scale it would spread by about {math.sqrt(d_k):.0f} where q "
+        f"A score is a sum of {d_k} products, so without a scale its standard deviation would be about "
+        f"{math.sqrt(d_k):.0f} where q "
         "and k have entries of variance 1.",
     )
 
@@ -470,7 +474,8 @@ def loss_by_divisor(models: Sequence[Mapping[str, Any]], own: float) -> Figure:
     return described(
         fig,
         f"Loss against what the scores are divided by, on a logarithmic axis: {told}.",
-        f"The loss is lowest at {best} and rises on both sides: too little picks one key, too much takes the mean.",
+        f"The loss is lowest at {best} and rises on both sides: divided by too little, each row picks one key; by too "
+        f"much, it averages them all.",
     )
 
 

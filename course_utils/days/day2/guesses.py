@@ -17,24 +17,7 @@ def largest_weight() -> Guess:
         "Eight keys, plain dot products: how large is the largest weight, on average, for each d_k?",
         [8, 32, 128, 1024], truth=lambda d_k: SaturationExplorer(int(d_k), n_keys=8).means["no scale"].largest,
         low=0, high=1, x_label="d_k", y_label="largest weight, mean", x_scale="log",
-        why="The mean over a million queries, each with eight keys of its own.",
-    )  # fmt: skip
-
-
-def what_the_spread_forgives() -> Guess:
-    lopsided = np.array(list(itertools.product([2, -0.5, -0.5, -0.5, -0.5], repeat=2)))  # every vector of two entries
-    coins = np.array(list(itertools.product([1, -1], repeat=2)))
-    spread = {
-        "every entry twice as large": np.var(2 * lopsided @ (2 * lopsided).T),
-        "1 added to every entry": np.var((lopsided + 1) @ (lopsided + 1).T),
-        "q = k": np.var((lopsided**2).sum(axis=1)),
-        "coins for entries": np.var(coins @ coins.T),
-    }
-    return Guess.choice(
-        2, "what the spread forgives",
-        "Entries are 2 in one case of five and −½ otherwise, and d_k is 2. Which change leaves Var(q·k) at 2?",
-        choices=spread, truth=min(spread, key=lambda change: abs(spread[change] - 2)),
-        why="Counted over all cases. The rest of this part says which line of the proof breaks in the other cases.",
+        why="This is the mean over a million queries, each with eight keys of its own.",
     )  # fmt: skip
 
 
@@ -66,7 +49,7 @@ def rows_that_break(shares: Mapping[int, float]) -> Guess:
 def slope_of_the_runner_up() -> Guess:
     return Guess.number(
         2, "slope of the runner-up",
-        "The wrong one of two keys is ahead by 10. How many times smaller than 1/4 is the slope of the other's weight?",
+        "The wrong one of two keys is ahead by 10. By what factor is the slope of the other's weight smaller than 1/4?",
         truth=0.25 / scaling.runner_up_gradient(10), low=1, high=1e6, scale="log",
         why="The gradient that reaches this score shrinks by the same factor.",
     )  # fmt: skip
@@ -91,9 +74,9 @@ def which_scale_comes_second() -> Guess:
     steps = {row["scale"]: row["steps_to_learn"] or math.inf for row in runs}
     return Guess.choice(
         2, "which scale comes second",
-        "Which scale is the second to reach a loss of 0.1, in the median of five starts?",
+        "At a learning rate of 0.001, which scale is the second to reach a loss of 0.1, in the median of five starts?",
         choices=steps, truth=sorted(steps, key=lambda scale: steps[scale])[1],
-        why="At a learning rate of 0.001, one of the four in the table below.",
+        why="The table below has three more learning rates.",
     )  # fmt: skip
 
 
@@ -103,5 +86,5 @@ def loss_of_a_real_model_without_its_scale() -> Guess:
         2, "loss of a real model without its scale",
         f"With its scale the loss is {by_divisor[8]:.2f} nats per token. What is it when no score is divided by 8?",
         truth=by_divisor[1], low=0, high=12, unit="nats",
-        why="Only the scale is gone; every weight of the model is as it was trained.",
+        why="Only the scale is gone; every weight in the model is as it was after training.",
     )  # fmt: skip

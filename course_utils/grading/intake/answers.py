@@ -28,7 +28,7 @@ def read_answers(notebook: SubmittedNotebook, exercises: Sequence[OfficialExerci
     taken.
 
     Raises:
-        Unreadable: It is a lesson, or holds another day's exercises or none.
+        Unreadable: it is a lesson, or holds another day's exercises or none.
     """
     _verify_day(notebook, exercises)
     cells = notebook.cells

@@ -39,25 +39,25 @@ class Submission:
     """One notebook of one student. Each step from finding the file to grading it fills in more fields.
 
     Attributes:
-        student: The student's name, made unique once all submissions are found.
-        path: The file, or the zip that holds it.
-        day: The day in the name of the file or of a folder; None if only the cells can tell it.
-        member: The file's name in the zip at `path`; empty if `path` is the notebook.
-        inner: The file's name in the zip `member`; empty if `member` is the notebook.
+        student: the student's name, made unique once all submissions are found.
+        path: the file, or the zip that holds it.
+        day: the day in the name of the file or of a folder; None if only the cells can tell it.
+        member: the file's name in the zip at `path`; empty if `path` is the notebook.
+        inner: the file's name in the zip `member`; empty if `member` is the notebook.
         lms_id: Moodle's participant number or Canvas's user id.
-        back: Where feedback goes back to: the download's name, a slash, and the name in it that the platform reads.
-        late: Whether the platform marked it as late.
-        problem: Why the file cannot be read; empty if no reason is known so far.
-        scope: Number of the folder or zip within which a Moodle `lms_id` identifies one person; 0 for all others.
-        doubtful: Whether folder and file name give different days; `day` is then the folder's.
-        shared: The name, if several students have it and Moodle's numbers do not tell whose each day is; else "".
-        packed: Whether it lies in a zip that the student handed in.
-        order: Sort key among one student's notebooks, the newest last.
-        data: The file's content, if it was read and kept.
-        place: The submission's position in the class.
-        key: The name under which the result is stored.
-        known: Results obtained before grading the submission was put off until the others are graded.
-        answers: The student's code by grade_id, once extracted from the cells.
+        back: where feedback goes back to: the download's name, a slash, and the name in it that the platform reads.
+        late: whether the platform marked it as late.
+        problem: why the file cannot be read; empty if no reason is known so far.
+        scope: number of the folder or zip within which a Moodle `lms_id` identifies one person; 0 for all others.
+        doubtful: whether folder and file name give different days; `day` is then the folder's.
+        shared: the name, if several students have it and Moodle's numbers do not tell whose each day is; else "".
+        packed: whether it lies in a zip that the student handed in.
+        order: sort key among one student's notebooks, the newest last.
+        data: the file's content, if it was read and kept.
+        place: the submission's position in the class.
+        key: the name under which the result is stored.
+        known: results obtained before grading the submission was put off until the others are graded.
+        answers: the student's code by grade_id, once extracted from the cells.
     """
 
     student: str
@@ -121,12 +121,12 @@ def collect(
     a `problem`. The function writes nothing, and does not follow links inside folders.
 
     Args:
-        paths: Notebooks, folders and zips that the teacher named.
-        day: Day that the notebooks belong to; other days' notebooks are left out if a student has one of that day.
-        on_student: Called with each student's name before the student's notebooks are read.
+        paths: notebooks, folders and zips that the teacher named.
+        day: day that the notebooks belong to; other days' notebooks are left out if a student has one of that day.
+        on_student: called with each student's name before the student's notebooks are read.
 
     Returns:
-        The submissions, sorted by student and day. `data` is set only if `collect` had to read the notebook.
+        the submissions, sorted by student and day. `data` is set only if `collect` had to read the notebook.
     """
     finder = _Finder()
     loose = [path for path in paths if not path.is_dir() and not is_zip(path.name)]
@@ -350,7 +350,7 @@ def _unique_names(candidates: list[Submission], sources: Mapping[int, tuple]) ->
     """Return a name for each candidate, a unique folder name on every system: shared names get the LMS id added.
 
     Args:
-        sources: By scope, the downloads within which a name with two numbers means two students.
+        sources: by scope, the downloads within which a name with two numbers means two students.
     """
     ids = defaultdict(set)
     for each in candidates:

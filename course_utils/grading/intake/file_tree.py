@@ -29,13 +29,13 @@ class Node:
     """A file, or a folder if it has `children`.
 
     Attributes:
-        path: The file or folder on the disk, or the zip that holds it.
-        member: Name of the file in the zip at `path`.
-        inner: Name of the file in the zip `member`.
-        time: Last change in Unix seconds; 0 if unknown.
-        size: Bytes on the disk; 0 for a member of a zip.
-        problem: Why the file cannot be read; empty if no reason is known.
-        children: Lists a folder when called; None for a file.
+        path: the file or folder on the disk, or the zip that holds it.
+        member: name of the file in the zip at `path`.
+        inner: name of the file in the zip `member`.
+        time: last change in Unix seconds; 0 if unknown.
+        size: bytes on the disk; 0 for a member of a zip.
+        problem: why the file cannot be read; empty if no reason is known.
+        children: lists a folder when called; None for a file.
     """
 
     name: str
@@ -69,8 +69,8 @@ def files_of(folder: Node, zipped: bool = False, above: tuple[str, ...] = ()) ->
     A folder or zip that cannot be listed is yielded as a file with a `problem`.
 
     Args:
-        zipped: Whether the folder lies in a student's zip, where further zips are not opened.
-        above: Names of the folders and zips above the folder's entries.
+        zipped: whether the folder lies in a student's zip, where further zips are not opened.
+        above: names of the folders and zips above the folder's entries.
     """
     try:
         if len(above) > MOST_FOLDERS:
@@ -97,7 +97,7 @@ def children_of(folder: Node, most: int | None = None) -> list[Node]:
     """Return a folder's entries, sorted by name and without those that `passed_over` rejects.
 
     Raises:
-        Unreadable: The folder cannot be listed, or has more than `most` entries.
+        Unreadable: the folder cannot be listed, or has more than `most` entries.
     """
     listed = folder.children() if folder.children else ()
     children = list(islice(listed, most and most + 1))

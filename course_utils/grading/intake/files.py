@@ -33,10 +33,10 @@ class Member:
     """A file or folder in a zip.
 
     Attributes:
-        parts: The folders and the file of its name, without parts such as `..` that lead elsewhere.
-        time: Last change in Unix seconds; 0 if the zip gives no valid date.
-        problem: Reason why the member must not be read; empty if it may be.
-        astray: Whether the problem is the member's name.
+        parts: the folders and the file of its name, without parts such as `..` that lead elsewhere.
+        time: last change in Unix seconds; 0 if the zip gives no valid date.
+        problem: reason why the member must not be read; empty if it may be.
+        astray: whether the problem is the member's name.
     """
 
     name: str
@@ -71,12 +71,12 @@ def list_members(source: Path | bytes, title: str, largest_list: int = LARGEST_L
     """Return the members of a zip, each name once.
 
     Args:
-        source: The zip file, or its content.
-        title: Name of the zip for error messages.
-        largest_list: Most bytes that the zip's list of members may have.
+        source: the zip file, or its content.
+        title: name of the zip for error messages.
+        largest_list: most bytes that the zip's list of members may have.
 
     Raises:
-        Unreadable: The source is no zip, or its list of members is too large.
+        Unreadable: the source is no zip, or its list of members is too large.
     """
     with _open_zip(source, title, largest_list) as archive:
         named = {_member_name(info): info for info in archive.infolist()}
@@ -88,7 +88,7 @@ def read_member(source: Path | bytes, name: str, title: str) -> bytes:
     """Return the content of a file in a zip.
 
     Raises:
-        Unreadable: The zip is broken, the file is missing or too large, or `list_members` reports a problem with it.
+        Unreadable: the zip is broken, the file is missing or too large, or `list_members` reports a problem with it.
     """
     with _open_zip(source, title) as archive:
         infos = [info for info in archive.infolist() if _member_name(info) == name]

@@ -22,7 +22,7 @@ def how_late(column_of: Mapping[str, int], row: Sequence[str]) -> str:
     """Return what a Moodle worksheet says about late work and when it was handed in; "" if it was not late.
 
     Args:
-        column_of: Index of each column, by its name in lower case.
+        column_of: index of each column, by its name in lower case.
     """
     cells = {name: one_line(row[number]) for name, number in column_of.items()}
     match = re.search(r"[^-]*\blate\b", cells.get("status", ""))

@@ -40,13 +40,13 @@ class Named:
     """Student and file that a name stands for.
 
     Attributes:
-        student: The student's name; None if the name contains none.
-        file: The file name that the student chose.
+        student: the student's name; None if the name contains none.
+        file: the file name that the student chose.
         lms_id: Moodle's participant number or Canvas's user id.
         order: Canvas's file number, which orders resubmissions.
-        local: Whether `lms_id` identifies the student in this assignment only.
-        back: Name of the folder (Moodle) or file (Canvas) in which the platform takes feedback back; empty if in none.
-        late: Whether the name says that the submission was late, see `intake.late`.
+        local: whether `lms_id` identifies the student in this assignment only.
+        back: name of the folder (Moodle) or file (Canvas) in which the platform takes feedback back; empty if in none.
+        late: whether the name says that the submission was late, see `intake.late`.
     """
 
     student: str | None

@@ -53,11 +53,11 @@ def read_notebook(data: bytes, name: str) -> SubmittedNotebook:
     """Read the content of a notebook file.
 
     Args:
-        data: Content of the file.
-        name: File name for error messages.
+        data: content of the file.
+        name: file name for error messages.
 
     Raises:
-        Unreadable: The file is no notebook, or has more than LARGEST_CODE characters of code.
+        Unreadable: the file is no notebook, or has more than LARGEST_CODE characters of code.
     """
     notebook = _parse(data, name)
     cells = []

@@ -1,2 +1,2 @@
 """Grade one notebook: `plugin.py` runs its cells with nbval, `attempts.py` tries the answer to an exercise and judges
-it, and `kernels.py` has the kernels that answers run in."""
+it, and `notebook_kernels.py` has the kernels that answers run in."""

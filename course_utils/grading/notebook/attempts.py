@@ -28,9 +28,9 @@ from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import Evidence, evidence_of
 from course_utils.errors import KernelLost
-from course_utils.grading.notebook.kernels import KernelSlot, NotebookKernels
+from course_utils.grading.notebook.notebook_kernels import KernelSlot, NotebookKernels
 from course_utils.grading.redact import kind_of, stopped_at, with_answer_error, without_text
-from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.grading_kernel import GradingKernel
 from course_utils.sandbox.limits import exclude_from_limit
 from course_utils.time_limits import DUEL_SECONDS, MOST_DUEL_SECONDS
 
@@ -44,9 +44,9 @@ class Judgement:
     """What the judge made of one run of a check.
 
     Attributes:
-        verdict: The verdict. Its message quotes no text from the kernel.
-        with_quotes: The same verdict. Its message quotes the kernel if that tells more.
-        depends_on_kernel: Whether the message with quotes depends on what the kernel says.
+        verdict: the verdict. Its message quotes no text from the kernel.
+        with_quotes: the same verdict. Its message quotes the kernel if that tells more.
+        depends_on_kernel: whether the message with quotes depends on what the kernel says.
     """
 
     verdict: Verdict
@@ -65,9 +65,9 @@ class Run:
     """One run of an answer and its check.
 
     Attributes:
-        judgement: What the judge made of it.
-        clean: Whether the kernel had nothing to hide before the answer ran: no lent answer and no class's seed.
-        seeded: Whether the kernel had had a class's seed before the answer ran.
+        judgement: what the judge made of it.
+        clean: whether the kernel had nothing to hide before the answer ran: no lent answer and no class's seed.
+        seeded: whether the kernel had had a class's seed before the answer ran.
     """
 
     judgement: Judgement
@@ -89,11 +89,11 @@ class Attempt:
     """The attempt at one exercise, which may take up to three runs of its answer and its check.
 
     Args:
-        kernels: Those of the notebook.
-        grade_id: The exercise.
-        parts: Of the official check: the visible part, then the hidden tests.
-        run_part: Runs a part in the kernel in use, and returns its outputs, which an error of the part is one of.
-        seed: A class's seed of the hidden tests; "" if it has none.
+        kernels: those of the notebook.
+        grade_id: the exercise.
+        parts: of the official check: the visible part, then the hidden tests.
+        run_part: runs a part in the kernel in use, and returns its outputs, which an error of the part is one of.
+        seed: a class's seed of the hidden tests; "" if it has none.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Attempt:
             if again.verdict.status == run.verdict.status:
                 public = self.with_quotes(again)
             else:
-                public = replace(run.verdict, message=UNSTEADY, misconception=None)
+                public = replace(run.verdict, message=UNSTEADY, mistake=None)
         return replace(public, status=run.verdict.status, share=run.verdict.share)
 
     def with_quotes(self, run: Run) -> Verdict:
@@ -181,8 +181,8 @@ class Attempt:
         """Return whether a failure is clearly the answer's own: another run would say the same.
 
         Args:
-            verdict: That of the first run.
-            needed: Exercises whose answers a second run would have.
+            verdict: that of the first run.
+            needed: exercises whose answers a second run would have.
         """
         failed = [each for each in needed if each not in self.kernels.passed]
         if verdict.status not in ("forbidden", "timeout", "killed"):
@@ -199,14 +199,14 @@ class Attempt:
         calls = any(name in used for each in failed for name in find_ladder(day, each).names)
         by_hand = self.ladder.by_hand and verdict.status == "failed"
         known = {mistake.name for mistake in all_exercises(day)[self.grade_id].mistakes}
-        return bool(verdict.misconception in known or by_hand) and not calls
+        return bool(verdict.mistake in known or by_hand) and not calls
 
     def run_once(self, fresh: bool = False, only: dict[str, str] | None = None) -> Run:
         """Run answer and check, and judge the evidence. Nothing that a student wrote makes this raise.
 
         Args:
-            fresh: As for `NotebookKernels.prepare`.
-            only: As for `NotebookKernels.prepare`.
+            fresh: as for `NotebookKernels.prepare`.
+            only: as for `NotebookKernels.prepare`.
         """
         kernels = self.kernels
         answer = kernels.answers[self.grade_id]
@@ -238,7 +238,7 @@ class Attempt:
         """Run the parts of the check until one does not pass, and return what was made of the last one that ran.
 
         Raises:
-            KernelLost: If a part loses the kernel.
+            KernelLost: if a part loses the kernel.
         """
         if self.ladder.duel:
             # the check asks the arena outside of the kernel, which has the other implementations
@@ -262,7 +262,7 @@ class Attempt:
         """Compare the evidence of one part of the check with that of the official notebook.
 
         Args:
-            may_quote: Whether a message may have text from the kernel; that on a hidden test may not.
+            may_quote: whether a message may have text from the kernel; that on a hidden test may not.
         """
         # both must be of the same parts of the same checks, in the same order
         labels = [(each.exercise, each.hidden) for each in submitted]
@@ -277,7 +277,7 @@ class Attempt:
             if verdict.status == "passed":
                 continue
             # the message on a known mistake has no need to quote
-            if not may_quote or verdict.misconception in known:
+            if not may_quote or verdict.mistake in known:
                 return Judgement(verdict, verdict)
             with_quotes = verdict if plain == evidence else judge.judge(evidence, right)
             return Judgement(verdict, with_quotes, depends_on_kernel=True)

@@ -22,21 +22,21 @@ from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.errors import CourseError, KernelLost
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.notebook.attempts import Attempt
-from course_utils.grading.notebook.kernels import PATIENT, NotebookKernels
+from course_utils.grading.notebook.notebook_kernels import PATIENT, NotebookKernels
 from course_utils.grading.results import Result, Settings
-from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.grading_kernel import GradingKernel
 
 
 class GradePlugin:
     """Collects the graded notebook and keeps the results, by grade_id.
 
     Args:
-        submission: With its day and its answers.
-        settled: Verdicts that need no kernel, by grade_id.
-        on_result: Called with each result as it comes.
+        submission: with its day and its answers.
+        settled: verdicts that need no kernel, by grade_id.
+        on_result: called with each result as it comes.
 
     Raises:
-        CourseError: If the submission's day is not known.
+        CourseError: if the submission's day is not known.
     """
 
     def __init__(

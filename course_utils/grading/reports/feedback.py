@@ -70,7 +70,7 @@ def feedback_zips(graded: Sequence[Graded], folder: Path) -> dict[str, bytes]:
     """Return, by file name, a zip for each download of Moodle or Canvas: `feedback_` and the download's own name.
 
     Args:
-        graded: Submissions whose feedback pages were written into `folder`.
+        graded: submissions whose feedback pages were written into `folder`.
     """
     pages: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for each in graded:
@@ -114,7 +114,7 @@ def feedback_page(graded: Graded, answer_key: AnswerKey) -> str:
     All text from a student is escaped. Characters that are invisible or that reverse the text are spelt out.
     """
     known = {} if graded.day is None else tasks(answer_key, graded.day)
-    exercises = [_Exercise.of(each, known, graded.answers.get(each.id)) for each in graded.exercises]
+    exercises = [_ExerciseOnPage.of(each, known, graded.answers.get(each.id)) for each in graded.exercises]
     return _template().render(
         css=Markup(_read_beside("feedback.css")),
         day="Your notebook" if graded.day is None else day_title(answer_key, graded.day),
@@ -133,7 +133,7 @@ def spell_out(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Exercise:
+class _ExerciseOnPage:
     """What the page shows of an exercise, ready for the template."""
 
     id: str
@@ -144,13 +144,13 @@ class _Exercise:
     sign: str
     verdict: str
     message: str
-    misconception: str
+    mistake: str
     hints: tuple[Markup, ...]
     code: Markup
     cut: str
 
     @classmethod
-    def of(cls, result: Result, known: Mapping[str, Task], answer: str | None) -> _Exercise:
+    def of(cls, result: Result, known: Mapping[str, Task], answer: str | None) -> _ExerciseOnPage:
         task = known.get(result.id, Task(result.id, ()))
         status = "ungraded" if result.machine_failed else result.status
         sign, verdict = SIGNS.get(status, ("?", status))
@@ -164,7 +164,7 @@ class _Exercise:
             sign=sign,
             verdict=verdict,
             message="" if result.status == "missing" else spell_out(result.message),
-            misconception=spell_out(result.misconception or ""),
+            mistake=spell_out(result.mistake or ""),
             hints=() if result.status == "passed" else tuple(map(Markup, task.hints)),
             code=code,
             cut=cut,

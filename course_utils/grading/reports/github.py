@@ -45,10 +45,10 @@ def classroom50_result(grades: Mapping, about: Mapping[str, str]) -> dict:
     Classroom 50 keeps whole points only, so the points of a partly right exercise are rounded down.
 
     Args:
-        about: The environment variables that Classroom 50's runner sets.
+        about: the environment variables that Classroom 50's runner sets.
 
     Raises:
-        CourseError: If one of these variables is missing.
+        CourseError: if one of these variables is missing.
     """
     missing = [name for name in CLASSROOM50 if not about.get(name)]
     if missing:
@@ -105,7 +105,7 @@ def main(arguments: list[str]) -> str:
     """Return what `python -m course_utils.grading.github` prints.
 
     Raises:
-        CourseError: If the arguments are not a form and a grades.json of the course.
+        CourseError: if the arguments are not a form and a grades.json of the course.
     """
     if len(arguments) != 2 or arguments[0] not in FORMS:
         raise CourseError(f"usage: python -m course_utils.grading.github {'|'.join(FORMS)} grades.json")

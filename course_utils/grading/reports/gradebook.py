@@ -74,16 +74,16 @@ class Filled:
     """A teacher's exported file with the grades filled in.
 
     Attributes:
-        text: Content of the file, to be written unchanged; "" until `fill_gradebook` has made it.
-        students: Number of students who got a grade in it.
-        unmatched: Students who have no row in it, or who share one.
-        notes: Sentences about what else a teacher should know.
-        absent: The day and the name of each student in it who handed in nothing for that day and is not excused.
-        named_by: The column of a Moodle worksheet, ID number or else Email address, that all students in it have; "" if
+        text: content of the file, to be written unchanged; "" until `fill_gradebook` has made it.
+        students: number of students who got a grade in it.
+        unmatched: students who have no row in it, or who share one.
+        notes: sentences about what else a teacher should know.
+        absent: the day and the name of each student in it who handed in nothing for that day and is not excused.
+        named_by: the column of a Moodle worksheet, ID number or else Email address, that all students in it have; "" if
             there is none.
-        names: By student, what that column holds.
-        nowhere: The names of those in it who are absent and handed in nothing at all.
-        late: By day and student, how late work was that came late, see `intake.late`.
+        names: by student, what that column holds.
+        nowhere: the names of those in it who are absent and handed in nothing at all.
+        late: by day and student, how late work was that came late, see `intake.late`.
     """
 
     text: str = ""
@@ -120,7 +120,7 @@ def moodle_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, filled:
     worksheet has the last two. Without one, students are named as in the download, which is by full name in Moodle's.
 
     Args:
-        filled: The worksheet filled in; students who are not in it are left out.
+        filled: the worksheet filled in; students who are not in it are left out.
     """
     days = _days(graded)
     names = filled.names if filled and filled.named_by else None
@@ -154,7 +154,7 @@ def totals_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, nowhere
     if a row may not be the whole of a student.
 
     Args:
-        nowhere: Names of students who handed in nothing, for a row each.
+        nowhere: names of students who handed in nothing, for a row each.
     """
     days = _days(graded)
     most = sum(_full_points(graded, day) for day in days)
@@ -187,10 +187,10 @@ def fill_gradebook(exported: Path, graded: Sequence[Graded], answer_key: AnswerK
     assignment. In a Canvas gradebook, a day without a column gets a new one at the end.
 
     Args:
-        exported: Path of the teacher's file.
+        exported: path of the teacher's file.
 
     Raises:
-        CourseError: If the file cannot be read as such an export, if two of its columns may be the same day, or if a
+        CourseError: if the file cannot be read as such an export, if two of its columns may be the same day, or if a
             Moodle worksheet would have to hold several days.
     """
     text, mark = _read_csv(exported)

@@ -31,11 +31,11 @@ def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
     as nobody's progress. Call this before grading, so that an answer written meanwhile counts as changed.
 
     Args:
-        paths: Notebooks that are about to be graded.
-        folder: Folder of grades.
+        paths: notebooks that are about to be graded.
+        folder: folder of grades.
 
     Returns:
-        A digest of the answers in each of them, by file name.
+        a digest of the answers in each of them, by file name.
     """
     paths = list(paths)
     root = folder.absolute().parent.resolve()
@@ -52,7 +52,7 @@ def is_alone(paths: Iterable[Path], folder: Path) -> bool:
     on a CI runner in a student's repository. There is at most one for each day, besides JupyterLab's copies of it.
 
     Args:
-        folder: Folder of grades.
+        folder: folder of grades.
     """
     paths = list(paths)
     stems = {path.stem for path in paths}
@@ -70,11 +70,11 @@ def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path
     grade, changes nothing.
 
     Args:
-        own: The learner's notebooks, as `own_exercises` returns them.
-        folder: Folder of grades.
+        own: the learner's notebooks, as `own_exercises` returns them.
+        folder: folder of grades.
 
     Returns:
-        A sentence for the learner if the old file was damaged and put aside, else an empty string.
+        a sentence for the learner if the old file was damaged and put aside, else an empty string.
     """
     counted = [each for each in graded if each.notebook in own and each.day in NUMBERS and not is_ungraded(each)]
     new = {str(each.day): _record(each, own[each.notebook]) for each in counted}
@@ -109,7 +109,7 @@ def show_progress(root: Path, console: Console) -> None:
     """Print the table of days.
 
     Raises:
-        CourseError: If the folder has no exercises, or if the record of grades is damaged.
+        CourseError: if the folder has no exercises, or if the record of grades is damaged.
     """
     progress = read_progress(root)
     if not any(day.exercises for day in progress.days):

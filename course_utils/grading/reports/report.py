@@ -59,17 +59,17 @@ def write_reports(
     """Write grades.json, grades.csv, junit.xml, summary.md and the files for Canvas and Moodle into a folder.
 
     Args:
-        graded: Submissions; the feedback pages of those that came from Canvas or Moodle are in the folder already.
-        notes: Lines for the summary of a class, such as how student code was confined.
-        filled: The teacher's gradebook, if one was filled in.
-        alone: All notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
-        linked: As for `own_summary`.
+        graded: submissions; the feedback pages of those that came from Canvas or Moodle are in the folder already.
+        notes: lines for the summary of a class, such as how student code was confined.
+        filled: the teacher's gradebook, if one was filled in.
+        alone: all notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
+        linked: as for `own_summary`.
 
     Returns:
-        The files for the class's platform and the pages of feedback in the folder that are of an earlier run.
+        the files for the class's platform and the pages of feedback in the folder that are of an earlier run.
 
     Raises:
-        CourseError: If a file cannot be written in the folder.
+        CourseError: if a file cannot be written in the folder.
     """
     open_folder(folder)
     reports: dict[str, str | bytes] = {
@@ -98,7 +98,7 @@ def write_gradebook(
     """Fill in a teacher's exported gradebook and write it as gradebook.csv.
 
     Raises:
-        CourseError: As `fill_gradebook` and `open_folder` do.
+        CourseError: as `fill_gradebook` and `open_folder` do.
     """
     filled = fill_gradebook(exported, graded, answer_key)
     open_folder(folder)
@@ -110,7 +110,7 @@ def open_folder(folder: Path) -> None:
     """Make a folder for reports unless it exists.
 
     Raises:
-        CourseError: If nothing can be written there.
+        CourseError: if nothing can be written there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -206,7 +206,7 @@ def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, linked
     """Return a summary of a learner's own notebooks, with a section for each day that names its feedback page.
 
     Args:
-        linked: Link to the feedback page; if false, only name its file, for a page on GitHub where links lead nowhere.
+        linked: link to the feedback page; if false, only name its file, for a page on GitHub where links lead nowhere.
     """
     reached = sum(each.score for each in graded)
     full = sum(each.max_score for each in graded)
@@ -229,12 +229,12 @@ def class_summary(
     answer_key: AnswerKey = COURSE,
     absent: Sequence[tuple[int, str]] = (),
 ) -> str:
-    """Summarise a class: scores by day, hardest exercises, misconceptions, what a teacher should look at, students.
+    """Summarise a class: scores by day, hardest exercises, mistakes, what a teacher should look at, students.
 
     The tables of students stop before the summary grows beyond what GitHub shows, and say so.
 
     Args:
-        absent: The day and the name of each student who handed in nothing for it, if a gradebook tells; by default
+        absent: the day and the name of each student who handed in nothing for it, if a gradebook tells; by default
             those who handed in another day.
     """
     students = len({submission.student for submission in graded})
@@ -245,7 +245,7 @@ def class_summary(
     lines += ["", *_shared_names(graded)]
     for day in sorted({each.day for each in graded if each.day is not None}):
         lines += _distribution([each for each in graded if each.day == day], day_title(answer_key, day))
-    lines += _hardest(graded, answer_key) + _misconceptions(graded, answer_key)
+    lines += _hardest(graded, answer_key) + _mistakes(graded, answer_key)
     if notes:
         lines += ["## How it was graded", "", *(f"- {_cell(note)}" for note in notes), ""]
     tables = (
@@ -341,16 +341,16 @@ def _hardest(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
     return [*lines, "|---|---|---|---|", *(line for *_, line in rows[:HARDEST]), ""]
 
 
-def _misconceptions(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
-    """Return a table of misconceptions: how many students have each, and what the checks say about it."""
+def _mistakes(graded: Sequence[Graded], answer_key: AnswerKey) -> list[str]:
+    """Return a table of mistakes: how many students have each, and what the checks say about it."""
     students_with = defaultdict(set)
     for submission in graded:
         for result in submission.exercises:
-            if result.misconception:
-                students_with[submission.day, result.id, result.misconception].add(submission.student)
+            if result.mistake:
+                students_with[submission.day, result.id, result.mistake].add(submission.student)
     if not students_with:
         return []
-    lines = ["## Misconceptions", "", "| day | exercise | misconception | students | what the checks say |"]
+    lines = ["## Mistakes", "", "| day | exercise | mistake | students | what the checks say |"]
     lines.append("|---|---|---|---|---|")
     for (day, grade_id, name), students in sorted(students_with.items(), key=lambda item: -len(item[1])):
         known = None if day is None else all_exercises(day).get(grade_id)
@@ -464,7 +464,7 @@ def _junit_properties(submission: Graded) -> list[tuple[str, str]]:
 
 
 def _advice(result: Result) -> str:
-    return f"{result.message} [{result.misconception}]" if result.misconception else result.message
+    return f"{result.message} [{result.mistake}]" if result.mistake else result.message
 
 
 def _count(number: int, what: str) -> str:

@@ -20,8 +20,8 @@ class Task:
     """The title and the hints of an exercise, for people.
 
     Attributes:
-        title: Title with the exercise's number.
-        hints: Hints as HTML, the vaguest first.
+        title: title with the exercise's number.
+        hints: hints as HTML, the vaguest first.
     """
 
     title: str
@@ -32,7 +32,7 @@ def day_title(answer_key: AnswerKey, day: int) -> str:
     """Return the title of a day, such as `Day 1: Attention by hand`.
 
     Raises:
-        CourseError: If there is no such day.
+        CourseError: if there is no such day.
     """
     first = answer_key.notebook(day).cells[0].source
     match = re.match(r"# Day \d+ exercises: (.)(.*)", first)
@@ -44,7 +44,7 @@ def tasks(answer_key: AnswerKey, day: int) -> Mapping[str, Task]:
     """Return the exercises of a day, by grade_id.
 
     Raises:
-        CourseError: If there is no such day.
+        CourseError: if there is no such day.
     """
     by_id = {}
     title = ""

@@ -39,10 +39,10 @@ class Contents:
     """Content of a model file apart from the weights.
 
     Attributes:
-        sizes: Arguments of `decoder.Decoder`.
-        words: Arguments of `tokenizer.Tokenizer`.
-        end: Number of the token that ends a turn.
-        context: Largest number of tokens that the model was trained for.
+        sizes: arguments of `decoder.Decoder`.
+        words: arguments of `tokenizer.Tokenizer`.
+        end: number of the token that ends a turn.
+        context: largest number of tokens that the model was trained for.
     """
 
     name: str
@@ -57,7 +57,7 @@ def contents(file: GGUFReader) -> Contents:
     """Return the sizes and the tokenizer of a model.
 
     Raises:
-        CourseError: The course's layers cannot run the model; the message says why.
+        CourseError: the course's layers cannot run the model; the message says why.
     """
 
     def value(key: str, *default: Any) -> Any:
@@ -108,7 +108,7 @@ def open_gguf(path: Path) -> GGUFReader:
     """Return a GGUF file, mapped into memory.
 
     Raises:
-        CourseError: The file is missing, unreadable, damaged, or no GGUF file.
+        CourseError: the file is missing, unreadable, damaged, or no GGUF file.
     """
     try:
         return GGUFReader(path)
@@ -126,10 +126,10 @@ def weights(file: GGUFReader, n_layers: int, done: Callable[[int, int], None]) -
     The two dimensions that RoPE rotates together are neighbours, as GGUF stores them for this architecture.
 
     Args:
-        done: Called after each tensor with the number of tensors read, and the number of all tensors.
+        done: called after each tensor with the number of tensors read, and the number of all tensors.
 
     Raises:
-        CourseError: A tensor is missing, or has no place in the model.
+        CourseError: a tensor is missing, or has no place in the model.
     """
     places = dict(_places(n_layers))
     tensors = {}

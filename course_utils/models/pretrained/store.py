@@ -60,8 +60,8 @@ def model_path(dtype: torch.dtype = torch.float32) -> Path:
 
     Raises:
         NoModel: COURSE_MODEL is `none`.
-        CourseError: The file that COURSE_MODEL names cannot be read.
-        TypeError: The model is not stored in this dtype.
+        CourseError: the file that COURSE_MODEL names cannot be read.
+        TypeError: the model is not stored in this dtype.
     """
     if dtype not in DTYPES:
         raise TypeError(f"dtype is {dtype}: the model is kept in {' and '.join(DTYPES.values())}")
@@ -80,10 +80,10 @@ def convert(path: Path, target: Path, done: Callable[[int, int], None] = lambda 
     """Convert a GGUF file to float32 and write it to `target`.
 
     Args:
-        done: Called after each tensor with the number of tensors read, and the number of all tensors.
+        done: called after each tensor with the number of tensors read, and the number of all tensors.
 
     Raises:
-        CourseError: The file cannot be read or run, or `target` cannot be written.
+        CourseError: the file cannot be read or run, or `target` cannot be written.
     """
     file = open_gguf(path)
     description = contents(file)
@@ -94,7 +94,7 @@ def write(target: Path, description: Contents, tensors: dict[str, torch.Tensor])
     """Write a converted file completely or not at all.
 
     Raises:
-        CourseError: There is no room on the disk, or no write access.
+        CourseError: there is no room on the disk, or no write access.
     """
     content = {"format": FORMAT, "contents": dataclasses.asdict(description), "weights": tensors}
     beside = target.with_name(f".{target.name}.{os.getpid()}{PART}")
@@ -116,8 +116,8 @@ def read(dtype: torch.dtype = torch.float32) -> tuple[Contents, dict[str, torch.
     """Return the stored model, with its weights mapped into memory. Convert it first if this dtype is not stored yet.
 
     Raises:
-        NoModel: The model is not on this machine.
-        CourseError: A file is damaged or cannot be read or written.
+        NoModel: the model is not on this machine.
+        CourseError: a file is damaged or cannot be read or written.
     """
     path = model_path(dtype)
     if not path.exists():

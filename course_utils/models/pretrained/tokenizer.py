@@ -39,11 +39,11 @@ class Tokenizer:
     """Byte-level BPE tokenizer with a given vocabulary and merges.
 
     Args:
-        tokens: Vocabulary in order of token number from 0, written in `byte_letters`.
-        merges: Pairs "left right", in the order in which they were learned.
-        special: Tokens that ordinary text is never encoded to, such as the end of a turn.
-        cut: Name of a pattern in CUTS.
-        template: The model's chat template in Jinja; empty if it has none.
+        tokens: vocabulary in order of token number from 0, written in `byte_letters`.
+        merges: pairs "left right", in the order in which they were learned.
+        special: tokens that ordinary text is never encoded to, such as the end of a turn.
+        cut: name of a pattern in CUTS.
+        template: the model's chat template in Jinja; empty if it has none.
 
     Raises:
         ValueError: `cut` is unknown, or a merge makes no token of the vocabulary.
@@ -86,10 +86,10 @@ class Tokenizer:
         """Return the token numbers of a text.
 
         Args:
-            special: Whether the names of special tokens in the text are encoded as these tokens.
+            special: whether the names of special tokens in the text are encoded as these tokens.
 
         Raises:
-            ValueError: The vocabulary lacks a byte, as SmolLM2's lacks some control characters.
+            ValueError: the vocabulary lacks a byte, as SmolLM2's lacks some control characters.
         """
         if not special:
             return [number for piece in self.pieces(text) for number in self._of_piece(piece)]
@@ -119,10 +119,10 @@ class Tokenizer:
         """Return the token numbers of a chat prompt: the model's template, filled with one user message.
 
         Args:
-            message: The user's message; the names of special tokens in it are encoded as plain text.
+            message: the user's message; the names of special tokens in it are encoded as plain text.
 
         Raises:
-            ValueError: The model has no chat template.
+            ValueError: the model has no chat template.
         """
         if not self.template:
             raise ValueError("this model has no chat template: it continues texts, so encode one")

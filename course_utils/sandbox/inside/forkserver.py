@@ -52,9 +52,9 @@ def main(folder: str, level: str, modules: list[str]) -> None:
     """Try the confinement, import the modules, report {"ready": true} or {"failed": why} on standard output, and serve.
 
     Args:
-        folder: Folder that the server shares with the grader.
-        level: How kernels are confined, as above.
-        modules: Modules to import besides those that every kernel loads; none for cold kernels.
+        folder: folder that the server shares with the grader.
+        level: how kernels are confined, as above.
+        modules: modules to import besides those that every kernel loads; none for cold kernels.
     """
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

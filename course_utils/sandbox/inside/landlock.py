@@ -53,7 +53,7 @@ def restrict_paths(readable: Iterable[str], writable: Iterable[str]) -> None:
     signals to other processes ("a shot at the parent"). With older versions, only the filter of `seccomp` stops these.
 
     Raises:
-        OSError: If the system has no Landlock, or if it refuses a path.
+        OSError: if the system has no Landlock, or if it refuses a path.
     """
     version = landlock_version()
     if not version:

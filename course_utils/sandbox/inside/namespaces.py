@@ -31,7 +31,7 @@ def enter_namespaces(scratch: str) -> Callable[[], None]:
     kernel, in which this function returns.
 
     Returns:
-        A function to call once the kernel's sockets exist; from then on, `scratch` is read-only.
+        a function to call once the kernel's sockets exist; from then on, `scratch` is read-only.
     """
     unshare()
     _mount_scratch(scratch)

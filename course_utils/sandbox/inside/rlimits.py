@@ -18,8 +18,8 @@ def set_limits(limits: Mapping[str, float], warm: bool, level: str) -> None:
 
     Args:
         limits: "memory" in bytes, "seconds" of CPU time.
-        warm: Whether libraries are loaded already; a cold kernel gets more address space for them.
-        level: At "bubblewrap", processes are limited, too.
+        warm: whether libraries are loaded already; a cold kernel gets more address space for them.
+        level: at "bubblewrap", processes are limited, too.
     """
     memory = int(limits["memory"])
     values = {

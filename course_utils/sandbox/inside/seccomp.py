@@ -152,8 +152,8 @@ class RefusedWith:
     """A system call that is refused with certain values of one argument.
 
     Attributes:
-        numbers: The call's numbers on x86-64 and on ARM64.
-        argument: Index of the argument, from 0.
+        numbers: the call's numbers on x86-64 and on ARM64.
+        argument: index of the argument, from 0.
     """
 
     why: str
@@ -204,7 +204,7 @@ def filter_calls() -> None:
     Nothing is filtered unless the machine is x86-64 or ARM64 with Linux.
 
     Raises:
-        OSError: If the filter cannot be set in every thread.
+        OSError: if the filter cannot be set in every thread.
     """
     if not filter_known():
         return
@@ -228,8 +228,8 @@ def filter_program(column: int, machine: int, process: int) -> Iterator[bytes]:
 
     Args:
         column: 0 on x86-64, 1 on ARM64.
-        machine: The machine's number in AUDIT_ARCH.
-        process: The process, which may signal only itself.
+        machine: the machine's number in AUDIT_ARCH.
+        process: the process, which may signal only itself.
     """
     deny = _return(SECCOMP_RET_ERRNO | EPERM)
     allow = _return(SECCOMP_RET_ALLOW)

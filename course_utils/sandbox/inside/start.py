@@ -26,8 +26,8 @@ def become_kernel(request: dict[str, Any], level: str, warm: bool) -> None:
     Args:
         request: "scratch": the kernel's own folder, with the connection file in it; "argv": of the kernel; "env": its
             environment; "limits": for `set_limits`; "read": the paths that it may read under Landlock.
-        level: How the kernel is confined: bubblewrap, landlock or limits.
-        warm: As for `set_limits`.
+        level: how the kernel is confined: bubblewrap, landlock or limits.
+        warm: as for `set_limits`.
     """
     # a session, signals and streams of its own
     os.setsid()

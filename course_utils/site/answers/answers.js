@@ -6,6 +6,7 @@ import { keepAnswer, onOtherTab, readAnswer, readDay } from "./answer_store.js";
 import { give, onStage, reasonAgainst, stop, warmUp } from "./python_client.js";
 
 const REFUSED = "Your browser keeps nothing of this page. Download your work as a notebook before you close it.";
+const TO_WRITE = 'raise NotImplementedError("your code goes here")';
 const NOT_CHECKED = "not checked yet";
 const OUT_OF_DATE = "You have changed the text since this check.";
 const NOTHING_PRINTED =
@@ -62,7 +63,8 @@ class Answer {
     Object.assign(this.code, { tabIndex: 0, role: "button", ariaLabel: `Write your answer to ${this.exercise}` });
     this.code.addEventListener("click", () => this.write());
     this.code.addEventListener("keydown", (event) => {
-      if (this.editor || event.key === "Tab" || event.key === "Shift") return;
+      const types = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey;
+      if (this.editor || !(types || event.key === "Enter")) return;
       event.preventDefault();
       this.write();
     });
@@ -133,9 +135,11 @@ class Answer {
     const text = this.kept.source ?? this.data.stubs[this.exercise];
     this.code.replaceChildren();
     for (const name of ["tabindex", "role", "aria-label"]) this.code.removeAttribute(name);
+    const start = text.indexOf(TO_WRITE); // what is typed takes its place
     this.editor = course.editor({
       parent: this.code,
       text,
+      selection: start < 0 ? { anchor: text.length } : { anchor: start, head: start + TO_WRITE.length },
       label: `Your answer to ${this.exercise}`,
       onChange: (source) => {
         if (!this.taking) this.change(source);

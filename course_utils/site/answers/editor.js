@@ -8,12 +8,14 @@ import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 
-// Return an editor in `parent`, with `text` and `setText`. Escape, then Tab, leaves it by the keyboard.
-window.course.editor = ({ parent, text, label, onChange, onCheck }) => {
+// Return an editor in `parent`, with `text` and `setText`. Escape, then Tab, leaves it by the keyboard. `selection` is
+// what is selected in the text at first: { anchor, head }.
+window.course.editor = ({ parent, text, selection, label, onChange, onCheck }) => {
   const view = new EditorView({
     parent,
     state: EditorState.create({
       doc: text,
+      selection,
       extensions: [
         lineNumbers(),
         history(),

@@ -33,7 +33,7 @@ class Practice(CourseWidget):
     `.number` and `.entries` (a text a step, empty where nothing is written) can be set; a new number empties the
     entries. `.marks` says for each step whether it is right; the first wrong one is located, and a step that follows
     correctly from a wrong value counts as right. `.shown`: whether the right values stand on the page.
-    A page without a kernel has ten problems, with their right values and what follows from each known slip. What
+    A page without a kernel has ten problems, with their right values and what follows from each known misstep. What
     follows from another wrong value it cannot judge, and says so.
     Raises practice.kinds.UnknownKind for a kind or a number that there is not, ValueError for entries that do not fit.
     """
@@ -182,21 +182,21 @@ def _problem_state(posed: Problem) -> dict[str, Any]:
 
 
 def _problem_with_answers(posed: Problem) -> dict[str, Any]:
-    """Return the same with what the page judges by: right values, known slips, and what is right after each slip."""
+    """Return the same with what the page judges by: right values, known missteps, and what follows from each."""
     page = _problem_state(posed)
     right = posed.solution()
     rounded = posed.worked()
-    slips = posed.known_slips()
+    missteps = posed.known_missteps()
     for entry, step in zip(page["steps"], posed.steps, strict=True):
         name = step.name
         entry |= {"count": step.count, "dims": list(right[name].shape), "slips": []}
         entry["right_ways"] = [_round(values[name]) for values in (right, rounded)]
-        for slip in (slip for of, slip in slips if of is step):
-            taken = posed.worked({name: slip}), posed.worked({name: slip}, decimals=None)
+        for misstep in (misstep for of, misstep in missteps if of is step):
+            taken = posed.worked({name: misstep}), posed.worked({name: misstep}, decimals=None)
             later = [each.name for each in posed.steps[posed.steps.index(step) + 1 :]]
             then = {each: [_round(values[each]) for values in taken] for each in later}
             values_here = [_round(values[name]) for values in taken]
-            entry["slips"].append({"said": slip.message, "values": values_here, "then": then})
+            entry["slips"].append({"said": misstep.message, "values": values_here, "then": then})
     return page
 
 

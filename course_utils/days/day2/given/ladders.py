@@ -90,12 +90,12 @@ def dot_product_stats(rng: np.random.Generator) -> list[Rung]:
             "there are `samples` products, no more.",
             one_sample_does_not_spread),
         Rung("std over many calls, d_k = 9", run(9, 400),
-            "Over 100 calls the stds are not near √9 = 3, but too large or too small by more than 7 %. "
+            "Over 100 calls, the standard deviations differ from √9 = 3 by more than 7%. "
             "Entries need variance 1, which rounded or clipped ones do not have; a pair has exactly d_k "
             "products; and std is products.std() as it is.",
             stds_come_near_the_root),
         Rung("std over many calls, d_k = 1", run(1, 400),
-            "Over 100 calls the stds are not near 1, but too large or too small by more than 20 %. A pair has d_k "
+            "Over 100 calls, the standard deviations are off by more than 20%. A pair has d_k "
             "products, here one, of two entries of variance 1, and std is products.std() as it is.",
             stds_come_near_the_root),
         Rung("as many pairs as samples", run(50, 2),
@@ -125,10 +125,10 @@ def stable_softmax(rng: np.random.Generator) -> list[Rung]:
         Rung("a row of five, some negative", (draw(rng, 5),),
             "Exponential of each entry, over the sum of all of them."),
         Rung("a matrix: each row on its own", (draw(rng, 3, 4),),
-            "axis is −1 unless told otherwise: each row sums to 1. Take maximum "
+            "axis is −1 unless told otherwise: each row sums to 1. Take the maximum "
             "and sum along axis, with keepdims=True."),
         Rung("a square matrix", (draw(rng, 4, 4),),
-            "With a square matrix, a lost axis raises no error. Take maximum and sum with keepdims=True."),
+            "With a square matrix, a lost axis raises no error. Take the maximum and the sum with keepdims=True."),
         Rung("a matrix, down the columns", (draw(rng, 3, 4), 0),
             "axis=0: each column sums to 1. Use axis in the maximum and in the sum."),
         Rung("three axes, the middle one", (draw(rng, 2, 3, 5), 1),
@@ -185,7 +185,7 @@ def stable_softmax(rng: np.random.Generator) -> list[Rung]:
 
 
 HALF_OVERFLOWS = (
-    "In float16 exp overflows above 11.09 already. Subtract the largest entry along "
+    "In float16, exp already overflows above 11.09. Subtract the largest entry along "
     "axis always, not only from some size on."
 )
 HALF_ENDS = (
@@ -313,7 +313,7 @@ def softmax_jacobian(rng: np.random.Generator) -> list[Rung]:
         Rung("a batch of one", (weights(1, 3),), "A batch of one keeps its axis: (1, 3) gives (1, 3, 3)."),
         Rung("p stays as it was", (np.array([[0.25, 0.0, 0.75], [0.5, 0.3, 0.2]]),),
             "The function writes into the p that was passed in. Make a new array: p.copy() first, "
-            "or plain * and - in place of *= and -=.",
+            "or plain * and - instead of *= and -=.",
             changes),
     ]  # fmt: skip
 
@@ -375,8 +375,8 @@ def saturation(rng: np.random.Generator) -> list[Rung]:
             "serves all samples. Draw (samples, 1, d_k) and (samples, n_keys, d_k).",
             calls_agree),
         once("eight keys, d_k = 64, no scale", 64, 8, False, 300, 0.165,
-            "Scores spread by 8 here, and one key takes most. The softmax runs over the keys of a sample; take its "
-            "maximum, then the mean over the samples."),
+            "The scores have a standard deviation of 8 here, and one key takes most of the weight. The softmax runs "
+            "over the keys of a sample; take its maximum, then the mean over the samples."),
         once("eight keys, d_k = 64, scaled", 64, 8, True, 300, 0.119,
             "Divide the scores by √d_k before the softmax when scaled is True."),
         Rung("the same state of rng gives the same number", run(5, 3, True, 200),
@@ -400,7 +400,7 @@ def saturation(rng: np.random.Generator) -> list[Rung]:
             "The entries of q or of k are not standard normal, or the scores are no dot products. At d_k = 1 scores "
             "are products of a shared query and a key. Draw one query and n_keys keys for each sample."),
         once("eight keys, d_k = 400, no scale", 400, 8, False, 60, 0.113,
-            "Scores spread by 20 here: almost all weight is on one key."),
+            "The scores have a standard deviation of 20 here: almost all the weight is on one key."),
         Rung("two samples", run(16, 5, True, 2),
             "Over 1000 calls with two samples the answers spread too far or too little. Do you draw as many "
             "samples as asked? The query of a sample meets the keys of that sample only.",
@@ -456,7 +456,7 @@ def attention_backward(rng: np.random.Generator) -> list[Rung]:
             "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 7 subtracts the largest of each row."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2),
             "The numbers are right, but an array that was passed in is changed. "
-            "Make new ones: a * b in place of a *= b.",
+            "Make new ones: a * b instead of a *= b.",
             changes),
     ]  # fmt: skip
 
@@ -499,7 +499,7 @@ def layer_backward(rng: np.random.Generator) -> list[Rung]:
             "e^s is ∞ above 709, and 0 below −745. Your softmax of exercise 7 subtracts the largest of each row."),
         Rung("what it is given stays as it was", of(3, 4, 5, 2),
             "The numbers are right, but an array that was passed in is changed. "
-            "Make new ones: a + b in place of a += b on what was passed in.",
+            "Make new ones: a + b instead of a += b on what was passed in.",
             changes),
         Rung("all gradients in float64", of(3, 4, 5, 2),
             "All arrays are float64, and so are the gradients: nothing on the way may be rounded to float32.",
@@ -573,7 +573,7 @@ def half_attention(rng: np.random.Generator) -> list[Rung]:
         Rung("a batch of 2", of(3, 4, 5, 2, (2,)), "Swap the last two axes only: np.swapaxes(k, -1, -2)."),
         Rung("batch and heads", of(3, 3, 3, 3, (2, 3)), "Any number of leading dimensions: count axes from the end."),
         Rung("q, k and v stay as they were", of(3, 4, 5, 2),
-            "The function writes into an array that was passed in. Make a new one: q * scale in place of q *= scale.",
+            "The function writes into an array that was passed in. Make a new one: q * scale instead of q *= scale.",
             changes),
         Rung("the output in float16 or float32", of(2, 4, 3, 5),
             "An output in float64 takes four times the memory. Compute in float32, where it matters.",
@@ -628,7 +628,7 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
         Rung("rows of very different size", far_apart,
             "Here exp is 0 for a whole row unless the maximum subtracted is that of the row: axis −1, keepdims=True."),
         Rung("q, k and v stay as they were", arrays(3, 4, 5, 2, (2,)),
-            "The function writes into an array that was passed in. Make a new one: q * scale in place of q *= scale.",
+            "The function writes into an array that was passed in. Make a new one: q * scale instead of q *= scale.",
             changes),
     ]  # fmt: skip
 

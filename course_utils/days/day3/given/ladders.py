@@ -154,6 +154,8 @@ def masked_softmax(rng: np.random.Generator) -> list[Rung]:
             tolerance=SINGLE),
         Rung("scores that float32 cannot tell apart", (np.array([[0.0, 1.0, 3.0]]) - 1e10, np.ones((1, 3), bool)),
             "In float64 these scores differ, but in float32 they are equal: keep the dtype of the scores all the way."),
+        Rung("one key", (draw(rng, 3, 1), np.array([[True], [False], [True]])),
+            "With one key a row is 1, or 0 where it is blocked. The result keeps the shape of the scores."),
     ]  # fmt: skip
 
 
@@ -364,6 +366,7 @@ def packed_texts(rng: np.random.Generator) -> list[Rung]:
         Rung("many tokens", (row(*rng.integers(5, 15, 4)),), "The number of tokens and the lengths of the texts may "
             "be anything."),
         Rung(UNTOUCHED, (row(2, 1, 2, numbers=[0, 1, -1]),), NEW_TENSORS, changes),
+        Rung("a single token", (row(1),), "It sees itself: the mask is (1, 1)."),
     ]  # fmt: skip
 
 
@@ -704,6 +707,7 @@ def cross_attention(rng: np.random.Generator) -> list[Rung]:
             "torch.zeros(n, m, dtype=x.dtype).",
             tolerance=SINGLE),
         Rung(UNTOUCHED, (*arrays(2, 3, 3, 3, 2, 2), keep(1, 0, 1)), NEW_TENSORS, changes),
+        Rung("one query", arrays(1, 4, 3, 5, 2, 6), "The output is (1, d_v): an axis of length 1 stays."),
     ]  # fmt: skip
 
 
@@ -750,6 +754,8 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             (np.ones((3, 1)), np.array([[1.0], [2.0], [3000.0], [0.5]]), draw(rng, 4, 2), ~np.eye(4, dtype=bool)[1:]),
             "Try a query and three keys with scores 1, 2 and 3000, and block one key after the other."),
         Rung("one query, 5 keys, any mask", (*arrays(1, 5, 3, 2), draw_mask(rng, 1, 5)), "A single query is one row."),
+        Rung("one key for all", (*arrays(3, 1, 3, 2), np.ones((3, 1), dtype=bool)),
+            "Every query gives its whole weight to the only key."),
     ]  # fmt: skip
 
 

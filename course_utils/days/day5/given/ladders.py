@@ -663,6 +663,7 @@ def quantise(rng: np.random.Generator) -> list[Rung]:
             "the vectors."),
         back("back: float32", stored(2, 3, 4), "The numbers are right, but not in float32.", back_in_float32),
         back("back: both stay as they were", stored(2, 3), "The function writes into its arguments.", changes),
+        there("one token in each head", vectors(2, 1, 4), "Scales are (2, 1): an axis of length 1 stays."),
     ]  # fmt: skip
 
 

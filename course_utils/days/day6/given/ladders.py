@@ -754,6 +754,7 @@ def block_backward(rng: np.random.Generator) -> list[Rung]:
             "After the last key that the block sees, keys and values are NaN here, and NaN has come into a gradient, "
             "since 0 · NaN is NaN. A tile that should be skipped was made and masked: end the loop before it.",
             touches_unseen_tiles),
+        Rung("values of one number", of(2, 3, 3, 1, 1, 4), "dv has the shape of v, (m, 1): an axis of length 1 stays."),
     ]  # fmt: skip
 
 
@@ -978,6 +979,8 @@ def find_the_bug(rng: np.random.Generator) -> list[Rung]:
             "The numbers are right, but blocks of 3 keys take hardly more steps than blocks of 30: the loop no longer "
             "takes block_k keys at a time. Keep the loop, and change only which keys it takes.",
             ignores_blocks),
+        Rung("one head, one query", (*arrays(1, 7, 4, 2, (2, 1)), 5, 4),
+            "Axes of length 1 stay: o is (2, 1, 1, d_v) and lse is (2, 1, 1)."),
     ]  # fmt: skip
 
 

@@ -24,7 +24,7 @@ def watch(function: Callable, *args: Any) -> Any:
     The arguments and views of other tensors do not count as new tensors. The last two calls are cached.
 
     Returns:
-        An object with the attributes
+        an object with the attributes
         result: what the function returned,
         largest: elements of the largest tensor made,
         most_kept: the most elements that existed at one time,

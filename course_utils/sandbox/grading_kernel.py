@@ -50,13 +50,13 @@ class GradingKernel(RunningKernel):
     cell prints too much, or if the process is gone.
 
     Args:
-        seconds: Seconds of work for all cells together.
-        start: A warm kernel comes from the server named here, or else from this process's; a cold one has its own.
-        log: Records what the kernel is asked and how it ends.
+        seconds: seconds of work for all cells together.
+        start: a warm kernel comes from the server named here, or else from this process's; a cold one has its own.
+        log: records what the kernel is asked and how it ends.
 
     Raises:
-        OSError: If the server is gone.
-        NotConfined: As `open_kernels` does.
+        OSError: if the server is gone.
+        NotConfined: as `open_kernels` does.
     """
 
     def __init__(self, limits: Limits, seconds: float, start: Start, log: KernelLog | None = None):
@@ -119,9 +119,9 @@ class GradingKernel(RunningKernel):
         Kernel and grader take turns, so they share a processor: waking up on another one takes longer than an answer.
 
         Args:
-            answer: Returns the answer to a question; both are a line of text.
-            seconds: Seconds of work for such a cell if other cells have the default of `Limits`, else in proportion.
-            more: Returns the seconds that it has earned in addition by now, also in proportion.
+            answer: returns the answer to a question; both are a line of text.
+            seconds: seconds of work for such a cell if other cells have the default of `Limits`, else in proportion.
+            more: returns the seconds that it has earned in addition by now, also in proportion.
         """
         share = self.limits.cell_seconds / Limits.cell_seconds
         self.asking_seconds = lambda: share * (seconds + more())
@@ -144,7 +144,7 @@ class GradingKernel(RunningKernel):
         """Wait until the kernel answers and its output arrives.
 
         Raises:
-            RuntimeError: If the kernel does not start.
+            RuntimeError: if the kernel does not start.
         """
         self.begin_cell(self.limits.start_seconds, self.limits.start_seconds)
         try:
@@ -173,13 +173,13 @@ class GradingKernel(RunningKernel):
         """Run a cell.
 
         Args:
-            provided: The cell is given to everybody, and has as much time as the start of a kernel.
+            provided: the cell is given to everybody, and has as much time as the start of a kernel.
 
         Returns:
-            The error that the cell raised, as "Name: text", or None.
+            the error that the cell raised, as "Name: text", or None.
 
         Raises:
-            KernelLost: If a limit is exceeded, or if the process is gone.
+            KernelLost: if a limit is exceeded, or if the process is gone.
         """
         message_id = self.execute_cell_input(source, allow_stdin=False)
         if provided:
@@ -213,8 +213,8 @@ class GradingKernel(RunningKernel):
         """Start the clocks and the count of output for a cell.
 
         Args:
-            seconds: Seconds that the cell may work.
-            idle: Seconds that it may be idle; by default those of the limits.
+            seconds: seconds that the cell may work.
+            idle: seconds that it may be idle; by default those of the limits.
         """
         self.seconds = seconds
         self.idle = idle or self.limits.idle_seconds
@@ -233,7 +233,7 @@ class GradingKernel(RunningKernel):
         nbval's `timeout` for one message is ignored, because with it dripping output would put off the end for ever.
 
         Raises:
-            KernelLost: If a limit is exceeded, or if the process is gone.
+            KernelLost: if a limit is exceeded, or if the process is gone.
         """
         try:
             message = self._next_message(stream)
@@ -420,7 +420,7 @@ def weigh(folder: Path, most: int = 10_000) -> int:
     """Return the bytes on disk of all files and folders in a folder, at least a block for each.
 
     Args:
-        most: Count only so many folders, and so many entries in each of them.
+        most: count only so many folders, and so many entries in each of them.
     """
     weight = 0
     for directory, folders, names in islice(os.walk(folder), most):

@@ -14,7 +14,7 @@ from course_utils.errors import KernelLost
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.redact import lent_cell
 from course_utils.grading.results import Settings
-from course_utils.sandbox.kernel import GradingKernel
+from course_utils.sandbox.grading_kernel import GradingKernel
 from course_utils.sandbox.log import KernelLog
 from course_utils.time_limits import HURRIED
 
@@ -26,9 +26,9 @@ class KernelSlot:
     """A place for a kernel: the kernel, if one runs, and what it has seen.
 
     Attributes:
-        ran: Exercises whose answers it has run.
-        lent: Exercises whose answer in this kernel is not the student's.
-        seeded: Whether it has had a class's seed.
+        ran: exercises whose answers it has run.
+        lent: exercises whose answer in this kernel is not the student's.
+        seeded: whether it has had a class's seed.
     """
 
     kernel: GradingKernel | None = None
@@ -48,10 +48,10 @@ class NotebookKernels:
     """The kernels of one notebook. What a new one runs depends on how the exercises before went: see `note`.
 
     Args:
-        submission: With its answers.
-        day: Its day.
-        settings: How to grade.
-        timeouts: Exercises that ran out of time before the notebook was put off.
+        submission: with its answers.
+        day: its day.
+        settings: how to grade.
+        timeouts: exercises that ran out of time before the notebook was put off.
     """
 
     def __init__(self, submission: Submission, day: int, settings: Settings, timeouts: Iterable[str]):
@@ -122,7 +122,7 @@ class NotebookKernels:
         The reference answer stands in for a declared answer that did not pass.
 
         Args:
-            lent: Take the reference for every declared answer.
+            lent: take the reference for every declared answer.
         """
         references = reference_answers(self.notebook)
         passed = {} if lent else self.passed
@@ -149,11 +149,11 @@ class NotebookKernels:
         needs the same lent answers uses the kernel beside it again.
 
         Args:
-            fresh: Start a new kernel even if the student's own runs.
-            only: Answers by grade_id that a new kernel runs in place of those that passed or are needed.
+            fresh: start a new kernel even if the student's own runs.
+            only: answers by grade_id that a new kernel runs in place of those that passed or are needed.
 
         Raises:
-            KernelLost: If a cell loses the kernel, or the notebook's time is used up.
+            KernelLost: if a cell loses the kernel, or the notebook's time is used up.
         """
         needed = self.needs(grade_id) if only is None else only
         lent = {each for each, source in needed.items() if source != self.answers.get(each)}
@@ -184,9 +184,9 @@ class NotebookKernels:
         """Return the place whose kernel an exercise gets; the student's own needs no lent answers while it runs.
 
         Args:
-            lends: Whether the exercise needs lent answers.
-            fresh: As for `prepare`.
-            is_duel_alone: Whether it is a duel after a failure, which runs with no answers but those that it names.
+            lends: whether the exercise needs lent answers.
+            fresh: as for `prepare`.
+            is_duel_alone: whether it is a duel after a failure, which runs with no answers but those that it names.
         """
         if is_duel_alone:
             return self.dueling
@@ -198,7 +198,7 @@ class NotebookKernels:
         """Run those of the answers that the kernel in use has not run, in the order of the notebook.
 
         Raises:
-            KernelLost: If one of them loses the kernel.
+            KernelLost: if one of them loses the kernel.
         """
         new = answers.keys() - self.slot.ran
         for each in reference_answers(self.notebook):

@@ -136,12 +136,12 @@ def test_a_known_mistake_without_a_maximum_is_told_as_two_slips(day, grade_id):
     count, missed = 0, []
     for mistake, evidence in both_at_once(day, grade_id):
         verdict = judge.judge(evidence)
-        first, *second = (verdict.misconception or "").split(JOINT)
+        first, *second = (verdict.mistake or "").split(JOINT)
         if first in overflowing or overflowing.intersection(second):
             count += 1
             assert first in overflowing or "There is a second mistake: exp overflows" in verdict.message
         else:
-            missed.append((mistake.name, verdict.misconception))
+            missed.append((mistake.name, verdict.mistake))
         assert verdict.share == 0
     assert len(missed) <= UNNAMED.get((day, grade_id), max(1, 0.1 * count)), missed
 
@@ -167,7 +167,7 @@ def verdict_on(day, grade_id, answer):
 
 def test_the_slip_of_the_readme_as_a_beginner_writes_it_is_told_with_its_overflow():
     verdict = verdict_on(1, "attention_lists", softmax_down_the_columns)
-    assert verdict.misconception == "softmax over queries; softmax without max-shift"
+    assert verdict.mistake == "softmax over queries; softmax without max-shift"
     assert verdict.message.startswith("These are the weights you get when softmax runs over the queries")
     assert "There is a second mistake: exp overflows" in verdict.message and "“large scores”" in verdict.message
     assert "Return the pair" not in verdict.message
@@ -184,7 +184,7 @@ def attention_with(weights_of):
 
 def test_where_the_other_slip_is_unknown_the_overflow_is_told_beside_what_the_numbers_have_in_common():
     verdict = verdict_on(1, "attention_batched", attention_with(np.exp))
-    assert verdict.misconception.endswith(f"{JOINT}softmax without max-shift")
+    assert verdict.mistake.endswith(f"{JOINT}softmax without max-shift")
 
 
 def down_the_columns_after_the_shift(scores):
@@ -201,7 +201,7 @@ def logarithms(scores):
 def test_what_is_not_finite_for_another_reason_is_not_called_an_overflow(weights_of):
     verdict = verdict_on(1, "attention_batched", attention_with(weights_of))
     assert verdict.status == "failed" and "overflow" not in verdict.message
-    assert "max-shift" not in (verdict.misconception or "")
+    assert "max-shift" not in (verdict.mistake or "")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -212,4 +212,4 @@ def test_nan_in_a_gradient_alone_is_not_called_an_overflow():
         return torch.where(total > 0, weights / total, 0.0)
 
     verdict = verdict_on(3, "masked_softmax", renormalised)
-    assert verdict.status == "failed" and "max-shift" not in (verdict.misconception or "")
+    assert verdict.status == "failed" and "max-shift" not in (verdict.mistake or "")
