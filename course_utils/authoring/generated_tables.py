@@ -92,7 +92,7 @@ _CITED = re.compile(r"^(date-released: .*\n)(?:repository-code: .*\n)?(?:license
 _CONTACTS = re.compile(r"^contact_links:\n.*", re.MULTILINE | re.DOTALL)
 _ON_GITHUB = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+)")
 _QUESTIONS = re.compile(r"^[A-Z][a-z]+ questions?(?=[.;] (?:Choose with|every choice))", re.MULTILINE)
-_TIME = re.compile(r"\*\*Time\*\*: about (?:an hour|[\w +]+? (?:minutes|hours))\b")
+_TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w +]+? (?:minutes|hours))\b", re.MULTILINE)
 
 
 def write_counts(root: Path) -> list[str]:

@@ -280,7 +280,7 @@ def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
 def serves_in_slots(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int]]:
     """Adapt BatchScheduler(n_slots, n_blocks, block_size): the answer plans three requests in two slots.
 
-    The requests are those of `serves`, and the pool has room for two whole texts, so that nobody ever lacks a block.
+    The requests are those of `serves`, and the pool has room for all three texts, so that only slots can be lacking.
     The adapted function returns the tokens that the model writes after the whole text. It raises ValueError if a plan
     computes more than a request has left, if more requests run than there are slots, and if requests are left after
     MOST_STEPS.
@@ -289,7 +289,7 @@ def serves_in_slots(answer: Callable) -> Callable[[Decoder, Sequence[int], int],
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
         prompts = {"whole": list(tokens), "headless": list(tokens[1:]), "short": list(tokens[:-1])}
         longest = len(tokens) + most
-        scheduler = answer(2, 2 * _blocks(longest), BLOCK)
+        scheduler = answer(2, 3 * _blocks(longest), BLOCK)
         requests = _Requests(model, {name: prompt for name, prompt in prompts.items() if prompt}, most, longest)
         for name, text in requests.texts.items():
             scheduler.add(name, len(text), most)

@@ -379,7 +379,7 @@ def test_an_annotation_is_one_line_with_its_commands_made_harmless():
 
 def test_a_file_that_holds_no_grades_is_named_in_one_line(tmp_path):
     (tmp_path / "grades.json").write_text("{}")
-    with pytest.raises(CourseError, match=r"grades\.json: no grades"):
+    with pytest.raises(CourseError, match=r"grades\.json: not a grades\.json of the course"):
         github.main(["annotations", str(tmp_path / "grades.json")])
     with pytest.raises(CourseError, match="usage"):
         github.main(["points", "x"])

@@ -239,6 +239,13 @@ def test_a_lesson_that_no_longer_says_a_sentence_stops_the_build():
             page_wording.page_texts("day2_x", 2, texts)
 
 
+def test_each_sentence_that_the_pages_of_exercises_replace_is_in_one_of_them():
+    paths = [path for day in DAYS if (path := day.notebook(EXERCISES))]
+    texts = [" ".join(cell.source.split()) for path in paths for cell in nbformat.read(path, 4).cells]
+    for change in loader.wording("shared")["exercises"]:
+        assert any(change["lesson"] in text for text in texts), change["lesson"]
+
+
 def test_a_subscript_is_one_in_headings_and_links(pages):
     for name, page in pages.items():
         texts = re.findall(r"<(a|h\d)\b[^>]*>([^<]*)", page.path.read_text(encoding="utf-8"))
