@@ -322,7 +322,7 @@ def two_memories(card: Machine) -> Figure:
         ax.text((start + stop) / 2 + 6 * (start == 420), 76, f"{rate:g} TB/s", ha="center", fontsize=10.5)
     return described(
         fig,
-        f"A chip, {card.name}, with its arithmetic and {fast:.0f} MiB of fast memory, which it reads at {fast_rate:g} TB/s. "
+        f"A chip, {card.name}, with its arithmetic and {fast:.0f} MiB of fast memory, read at {fast_rate:g} TB/s. "
         f"Outside lies the slow memory, HBM: {slow} GiB at {slow_rate:g} TB/s.",
         f"The fast memory is {fast_rate / slow_rate:.0f} times as fast, and the slow memory holds far more.",
     )
@@ -330,11 +330,9 @@ def two_memories(card: Machine) -> Figure:
 
 def forward_and_back(record: Mapping[str, Any], T: int, d: int) -> Figure:
     """Bars of the milliseconds that attention without a mask takes, forward and back: naive and in the course's tiles."""
-    seconds = {
-        row["implementation"]: row["seconds"]
-        for row in record["rows"]
-        if (row["measured"], row.get("direction"), row["d"], row.get("causal"), row["T"]) == ("time", "both", d, False, T)
-    }
+    wanted = {"measured": "time", "direction": "both", "d": d, "causal": False, "T": T}
+    rows = [row for row in record["rows"] if wanted.items() <= row.items()]
+    seconds = {row["implementation"]: row["seconds"] for row in rows}
     bars = {"naive, 6 products": ("naive", palette.INK), "in tiles, 9 products": ("ours", palette.QUERY)}
     fig = new_figure(720, 130)
     ax = fig.add_axes((0.25, 0.4, 0.65, 0.56))
