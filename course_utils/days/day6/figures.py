@@ -329,7 +329,7 @@ def two_memories(card: Machine) -> Figure:
 
 
 def forward_and_back(record: Mapping[str, Any], T: int, d: int) -> Figure:
-    """Bars of the milliseconds that attention without a mask takes, forward and back: naive and in the course's tiles."""
+    """Bars of the milliseconds of attention without a mask, forward and back: naive and in the course's tiles."""
     wanted = {"measured": "time", "direction": "both", "d": d, "causal": False, "T": T}
     rows = [row for row in record["rows"] if wanted.items() <= row.items()]
     seconds = {row["implementation"]: row["seconds"] for row in rows}
