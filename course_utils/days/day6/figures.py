@@ -300,10 +300,10 @@ def errors_of(record: Mapping[str, Any], names: Sequence[str]) -> list[float]:
     return [errors[name] for name in names]
 
 
-def two_memories(card: Machine) -> Figure:
+def two_memories(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
     """A chip with its arithmetic and its fast memory, and the slow memory outside, with the bytes a second between."""
     assert card.memory_bytes is not None, card.name
-    fast, fast_rate = HOPPER["processors"] * HOPPER["shared"] / 2**20, HOPPER["shared_rate"] / 1e12
+    fast, fast_rate = chip["processors"] * chip["shared"] / 2**20, chip["shared_rate"] / 1e12
     slow, slow_rate = card.memory_bytes >> 30, card.bytes_per_second / 1e12
     fig = new_figure(720, 150)
     ax = fig.add_axes((0, 0, 1, 1))
