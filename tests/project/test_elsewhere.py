@@ -16,8 +16,7 @@ from course_utils.course import DAYS, TO_LOOK_UP
 
 ROOT = Path(__file__).parents[2]
 NEEDS_TRITON = {
-    f"course_utils.attention.{name}"
-    for name in ("flash", "flash_backward", "flash_decode", "flash_step", "triton_setup")
+    f"course_utils.attention.{name}" for name in ("flash", "flash_backward", "flash_decode", "triton_setup")
 }
 LEARNT = [day.number for day in DAYS if day.minutes]
 MACOS = pytest.mark.thorough("macOS is imitated, which lacks less than Windows")

@@ -22,6 +22,7 @@ PANELS = {
     "causal": {"ours": ([1024, 2048, 4096], [200.0, 300.0, 700.0])},
 }
 CARD = roofline.MACHINES["NVIDIA H100 SXM"]
+NEW = ["two memories", "forward and back"]
 CEILINGS = {"matrix product": 780, "no overlap": {"full": 500, "causal": 600}}
 
 
@@ -45,6 +46,8 @@ def drawn(name):
         "long text": lambda: figures.growth(long_text.lines(), "tokens T", "bytes, one layer"),
         "tiles": lambda: figures.tile_map(16, 16, causal_visits(16, 4, 4)),
         "gpu": lambda: figures.gpu(CARD),
+        "two memories": lambda: figures.two_memories(CARD),
+        "forward and back": lambda: figures.forward_and_back(records.recorded("attention-gpu")[0], 8192, 128),
     }
     return drawings[name]()
 
@@ -173,12 +176,12 @@ def test_lengths_are_written_as_people_say_them(number, words):
     assert figures.in_words(number) == words
 
 
-@pytest.mark.parametrize("name", ["growth", "curves", "four", "tricks", "bandwidth", "long text", "tiles", "gpu"])
+@pytest.mark.parametrize("name", ["growth", "curves", "four", "tricks", "bandwidth", "long text", "tiles", "gpu", *NEW])
 def test_nothing_is_cut_off(name):
     assert is_whole(drawn(name))
 
 
-@pytest.mark.parametrize("name", ["growth", "curves", "four", "tricks", "bandwidth", "long text", "tiles", "gpu"])
+@pytest.mark.parametrize("name", ["growth", "curves", "four", "tricks", "bandwidth", "long text", "tiles", "gpu", *NEW])
 def test_no_label_lies_on_another(name):
     fig = drawn(name)
     fig.canvas.draw()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from course_utils.days.day6.gpu_figure import HOPPER
 from course_utils.days.day6.gpu_figure import gpu as gpu
 from course_utils.views import palette
 from course_utils.views.drawing import listed, name_lines, typeset
@@ -16,6 +17,8 @@ from course_utils.views.picture import described, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from course_utils.costs.roofline import Machine
 
 # One colour an implementation, whichever others stand beside it: colour, dashes, mark.
 _DOTS = (0, (1, 1.5))
@@ -295,6 +298,57 @@ def errors_of(record: Mapping[str, Any], names: Sequence[str]) -> list[float]:
     wanted = {"measured": "error", "dtype": "bfloat16", "d": 128, "causal": False}
     errors = {row["implementation"]: row["error_o"] for row in record["rows"] if wanted.items() <= row.items()}
     return [errors[name] for name in names]
+
+
+def two_memories(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
+    """A chip with its arithmetic and its fast memory, and the slow memory outside, with the bytes a second between."""
+    assert card.memory_bytes is not None, card.name
+    fast, fast_rate = chip["processors"] * chip["shared"] / 2**20, chip["shared_rate"] / 1e12
+    slow, slow_rate = card.memory_bytes >> 30, card.bytes_per_second / 1e12
+    fig = new_figure(720, 150)
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, 720), ylim=(150, 0))
+    ax.axis("off")
+    ax.add_patch(Rectangle((12, 30), 420, 108, facecolor="none", edgecolor=palette.INK, lw=1.1))
+    ax.text(12, 17, f"the chip, {card.name}", fontsize=10.5, va="center", fontweight="bold")
+    boxes = ((24, 130, "none", "arithmetic"), (262, 158, palette.BLUE, f"fast memory\n{fast:.0f} MiB in all"),
+             (540, 168, palette.BLUE, f"slow memory: HBM\n{slow} GiB"))  # fmt: skip
+    for left, wide, face, name in boxes:
+        ax.add_patch(Rectangle((left, 48), wide, 72, facecolor=face, edgecolor=palette.INK, lw=1.1))
+        ink = palette.INK if face == "none" else palette.ink_on(face)
+        ax.text(left + wide / 2, 84, name, ha="center", va="center", fontsize=11, color=ink, fontweight="bold")
+    for start, stop, rate in ((154, 262, fast_rate), (420, 540, slow_rate)):
+        ax.annotate("", (start, 92), (stop, 92), arrowprops={"arrowstyle": "<|-|>", "color": palette.INK})
+        ax.text((start + stop) / 2 + 6 * (start == 420), 76, f"{rate:g} TB/s", ha="center", fontsize=10.5)
+    return described(
+        fig,
+        f"A chip, {card.name}, with its arithmetic and {fast:.0f} MiB of fast memory, read at {fast_rate:g} TB/s. "
+        f"Outside lies the slow memory, HBM: {slow} GiB at {slow_rate:g} TB/s.",
+        f"The fast memory is {fast_rate / slow_rate:.0f} times as fast, and the slow memory holds far more.",
+    )
+
+
+def forward_and_back(record: Mapping[str, Any], T: int, d: int) -> Figure:
+    """Bars of the milliseconds of attention without a mask, forward and back: naive and in the course's tiles."""
+    wanted = {"measured": "time", "direction": "both", "d": d, "causal": False, "T": T}
+    rows = [row for row in record["rows"] if wanted.items() <= row.items()]
+    seconds = {row["implementation"]: row["seconds"] for row in rows}
+    bars = {"naive, 6 products": ("naive", palette.INK), "in tiles, 9 products": ("ours", palette.QUERY)}
+    fig = new_figure(720, 130)
+    ax = fig.add_axes((0.25, 0.4, 0.65, 0.56))
+    times = {label: 1000 * seconds[name] for label, (name, _) in bars.items()}
+    for row, (label, (_, colour)) in enumerate(bars.items()):
+        ax.barh(row, times[label], height=0.6, color=colour)
+        ax.text(times[label] + 0.4, row, f"{times[label]:.1f}", va="center_baseline", fontsize=10.5)
+    ax.set(xlabel="milliseconds, forward and back", xlim=(0, 1.12 * max(times.values())), ylim=(1.5, -0.5))
+    ax.set_yticks(range(len(bars)), list(bars))
+    ax.tick_params(axis="y", length=0)
+    said = listed(f"{label}: {time:.1f} ms" for label, time in times.items())
+    return described(
+        fig,
+        f"Attention forward and back; {record['environment']['device']}, {T:,} tokens, d_head {d}, no mask. {said}.",
+        "The one with more products takes less time.",
+    )
 
 
 def times_as_long(record: Mapping[str, Any]) -> dict[str, dict[int, float]]:
