@@ -44,7 +44,7 @@ def roofline(machine: Any, series: Any) -> Figure:
         _label_points(ax, machine, points, above=place % 2 == 0)
     ax.set_xlim(span[0], span[-1])
     ax.set_ylim(top=machine.flops_per_second / 1e12 * 2.2)
-    ax.set_xlabel("intensity, FLOPs per byte")
+    ax.set_xlabel("intensity, FLOPs a byte")
     ax.set_title(f"most that {machine.name} can do, TFLOP/s")
     ax.legend(loc="upper left")
     fig.subplots_adjust(left=0.075, right=0.985, top=0.93, bottom=0.16)
