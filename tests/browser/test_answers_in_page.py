@@ -168,6 +168,7 @@ def test_it_works_by_keyboard_alone(opened):
     assert "✓" in result_after(place, lambda: page.keyboard.press("Shift+Enter"))
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className").startswith("cm-content")
+    page.get_by_text("Escape, then Tab leaves the editor.").wait_for()
     page.keyboard.press("Escape")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Check"

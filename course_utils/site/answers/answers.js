@@ -8,6 +8,7 @@ import { give, onStage, reasonAgainst, stop, warmUp } from "./python_client.js";
 const REFUSED = "Your browser keeps nothing of this page. Download your work as a notebook before you close it.";
 const TO_WRITE = 'raise NotImplementedError("your code goes here")';
 const NOT_CHECKED = "not checked yet";
+const KEYS = "Shift+Enter checks. Tab indents; Escape, then Tab leaves the editor.";
 const OUT_OF_DATE = "You have changed the text since this check.";
 const NOTHING_PRINTED =
   "It ran and printed nothing. To see a result, call your function below it, such as print(its_name(…)).";
@@ -76,7 +77,8 @@ class Answer {
       this.state,
       this.points,
     );
-    this.place.append(bar, this.progress, this.warning, this.outdated, this.result);
+    this.keys = element("p", { className: "course-keys", textContent: KEYS, hidden: true });
+    this.place.append(this.keys, bar, this.progress, this.warning, this.outdated, this.result);
     this.showPoints();
   }
 
@@ -136,6 +138,7 @@ class Answer {
     this.code.replaceChildren();
     for (const name of ["tabindex", "role", "aria-label"]) this.code.removeAttribute(name);
     const start = text.indexOf(TO_WRITE); // what is typed takes its place
+    this.keys.hidden = false;
     this.editor = course.editor({
       parent: this.code,
       text,
