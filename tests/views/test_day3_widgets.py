@@ -15,7 +15,7 @@ from course_utils.views.static_page import static_page
 
 TOKENS = ["the", "cat", "sat", "down"]
 NO_LEAK = "no leak: no output sees a later token"
-LOOKS_AHEAD = "That is a leak in a causal model, but harmless in an encoder."
+LOOKS_AHEAD = "That is a leak in a causal model, but harmless in an encoder, which only reads."
 
 
 def scores_of(q, k):
