@@ -107,6 +107,8 @@ def as_softmax(f):
 
 def as_jacobian(f):
     def softmax_jacobian(p):
+        if p.ndim > 1:
+            return np.stack([softmax_jacobian(row) for row in p])
         x = np.log(np.asarray(p, dtype=float))
         return np.stack([f(x, np.eye(len(x))[i])[1] for i in range(len(x))])
 
@@ -241,6 +243,7 @@ OTHERWISE = {
     "nor does it while nobody asks for a view",
     "each block of queries skips",
     "scores that float32 cannot tell apart",
+    "large entries that lie close together",
     "24 tokens, scores near 40 000",
     "values that nearly cancel",
     "scores that differ in the seventh digit",
