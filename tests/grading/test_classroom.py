@@ -25,12 +25,12 @@ from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.course import version
 from course_utils.files import make_zip
 from course_utils.grading import classroom
-from course_utils.grading.classroom import grade_class
+from course_utils.grading.classroom import ClassResult, grade_class
 from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake import collect
 from course_utils.grading.intake.answers import longer_code
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.live_display import ClassDisplay
+from course_utils.grading.live_display import ClassDisplay, summary
 from course_utils.grading.reports.report import write_reports
 from course_utils.grading.result_cache import StoredResults, result_key
 from course_utils.grading.results import Graded, Result, Settings
@@ -558,3 +558,9 @@ def test_make_grade_takes_a_folder_a_zip_or_notebooks(tmp_path, arguments, passe
         ["make", "-s", "grade", "STAMP=", f"PY={printer}", *arguments], cwd=tmp_path, capture_output=True, text=True
     )
     assert ran.stdout.splitlines()[-len(passed) - 1 :] == ["--", *passed]
+
+
+def test_the_line_about_a_class_counts_its_submissions():
+    one = Graded("ada", "day1.ipynb", 1, "failed", 0, 27, 1)
+    assert summary(ClassResult([one], 0)).startswith("1 submission; 0 with all points")
+    assert summary(ClassResult([one, one], 0)).startswith("2 submissions; 0 with all points")

@@ -22,7 +22,7 @@ from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake import collect
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.intake.files import list_members, read_member
-from course_utils.grading.intake.names import safe_name
+from course_utils.grading.intake.names import safe_name, without_day
 from course_utils.grading.intake.submitted_notebook import read_notebook
 
 TITLES = {day: COURSE.path(day).name for day in (1, 2, 3)}
@@ -400,6 +400,19 @@ def test_what_cannot_be_read_counts_only_where_nothing_else_does(tmp_path):
     assert [each.problem == "" for each in submissions] == [True, False, False]
     assert "day1.zip" in only(submissions.notes)
     assert ("broken" in reason(submissions[1]), "day1.txt" in reason(submissions[2])) == (True, True)
+
+
+COPIES = ["{}-Copy1", "{} - Copy", "{} - Copy (2)", "{} copy 2", "Copy of {}"]
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_gives_its_student_no_other_name(tmp_path, copy):
+    stem = TITLES[1].removesuffix(".ipynb")
+    assert without_day(copy.format(stem)) == ""
+    assert without_day(copy.format(f"{stem}_ada")) == "ada"
+    files = [f"ada/{copy.format(stem)}.ipynb", f"bob/{stem}.ipynb"]
+    submissions = collect.collect([place(tmp_path, dict.fromkeys(files, NOTEBOOKS[1]))])
+    assert [each.student for each in submissions] == ["ada", "bob"]
 
 
 def test_students_of_one_name_stay_two(tmp_path):

@@ -570,6 +570,7 @@ def test_the_command_grades_and_reports_and_too_few_points_give_status_1(tmp_pat
         (["nowhere.zip"], "no such file"),
         (["day1_x.ipynb", "--bundle", "."], "not a grader's bundle"),
         (["day1_x.ipynb", "--out", "o", "--gradebook", "nope.csv"], "nope.csv: no such file"),
+        (["day1_x.ipynb", "--out", "o", "--gradebook", "."], "this is a folder, not a gradebook"),
     ],
 )
 def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, message):
