@@ -140,9 +140,14 @@ def tens(minutes: int) -> int:
 
 
 def duration(minutes: int) -> str:
-    """Return minutes as `45 min` or `2 h 20 min`, rounded to the nearest ten from an hour on."""
-    hours, rest = divmod(tens(minutes) if minutes >= 60 else minutes, 60)
+    """Return minutes as `45 min` or `2 h 20 min`, rounded to the nearest five from an hour on, as a sitting is."""
+    hours, rest = divmod((minutes + 2) // 5 * 5 if minutes >= 60 else minutes, 60)
     return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest or not hours))
+
+
+def in_sittings(day: Day) -> str:
+    """Return the minutes of a day's lesson, of each sitting by itself, as `65 + 60`."""
+    return " + ".join(str(each.minutes) for each in day.sittings) or str(day.minutes)
 
 
 LAST = 99  # in place of a part's number: an appendix

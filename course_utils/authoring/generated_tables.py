@@ -37,6 +37,7 @@ from course_utils.course import (
     SOLUTIONS,
     SOURCES,
     Day,
+    in_sittings,
     is_published,
     is_there,
     last_part,
@@ -91,7 +92,7 @@ _CITED = re.compile(r"^(date-released: .*\n)(?:repository-code: .*\n)?(?:license
 _CONTACTS = re.compile(r"^contact_links:\n.*", re.MULTILINE | re.DOTALL)
 _ON_GITHUB = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+)")
 _QUESTIONS = re.compile(r"^[A-Z][a-z]+ questions?(?=[.;] (?:Choose with|every choice))", re.MULTILINE)
-_TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w ]+? (?:minutes|hours))\b", re.MULTILINE)
+_TIME = re.compile(r"^\*\*Time\*\*: about (?:an hour|[\w +]+? (?:minutes|hours))\b", re.MULTILINE)
 
 
 def write_counts(root: Path) -> list[str]:
@@ -123,6 +124,10 @@ def spell_minutes(minutes: int) -> str:
     if hours >= 2 and rest == 30:
         return f"{WORDS[hours]} and a half hours"
     return f"{rounded} minutes"
+
+
+def _spell_lesson(day: Day) -> str:
+    return f"{in_sittings(day)} minutes" if day.sittings else spell_minutes(day.minutes)
 
 
 def setup_source() -> str:
@@ -177,7 +182,7 @@ def _texts_of_day(day: Day, root: Path) -> Iterator[tuple[Path, str]]:
     for path in _paths(day, root, LESSONS):
         text = _with_setup(_read(path))
         text = _PLUMBING.sub(rf"\g<0>{_FOLD}---\n", text)
-        text = _TIME.sub(f"**Time**: about {spell_minutes(day.minutes)}", text)
+        text = _TIME.sub(f"**Time**: about {_spell_lesson(day)}", text)
         if questions := len(loader.quiz(day.number)):
             text = _QUESTIONS.sub(_count(_word(questions).capitalize(), "question"), text)
         name = _notebook_name(day, root, SOLUTIONS)
@@ -332,9 +337,7 @@ def _with_table(text: str, head: str, rows: str) -> str:
 def _readme_row(day: Day, root: Path) -> str:
     name = _notebook_name(day, root, LESSONS)
     title = f"[{day.title}]({LESSONS}/{name}.ipynb)" if name else day.title
-    minutes = f"{day.minutes}" if name else "planned"
-    if name and day.sittings:
-        minutes = " + ".join(str(each.minutes) for each in day.sittings)
+    minutes = in_sittings(day) if name else "planned"
     core, further = minutes_of_exercises(day, root)
     minutes += f", exercises {core}" if core else ""
     minutes += f", further {further}" if further else ""

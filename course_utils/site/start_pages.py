@@ -15,6 +15,7 @@ from course_utils.course import (
     Day,
     day_of,
     duration,
+    in_sittings,
     is_published,
     repository,
 )
@@ -129,8 +130,8 @@ def _days(pages: Sequence[Page]) -> str:
         if not lesson:  # planned, or a class does not have it
             continue
         core, further = minutes_of_exercises(day, ROOT)
-        sittings = [duration(each.minutes) for each in day.sittings]
-        time = [_unbroken(f"Two sittings, {' and '.join(sittings)}" if sittings else f"Lesson {duration(day.minutes)}")]
+        lesson_takes = f"Two sittings, {in_sittings(day)} min" if day.sittings else f"Lesson {duration(day.minutes)}"
+        time = [_unbroken(lesson_takes)]
         time += [f"[exercises](page:{exercises}.html#) {_unbroken(duration(core))}"] if exercises else []
         time += [_unbroken(f"further {duration(further)}")] if exercises and further else []
         play = _face(pages, day)

@@ -84,7 +84,7 @@ def test_a_click_paints_a_cell_and_the_weights_and_the_verdict_follow(notebook):
     notebook.expect("painter.mask[0].tolist(), painter.family", "([True, False, False, True], 'painted')")
     text = "looks ahead: the output of “the” changes when “down” changes"
     notebook.wait(lambda: text in verdict(notebook, PAINTER), "the look ahead is told")
-    text = "That is a leak in a causal model, but harmless in an encoder."
+    text = "That is a leak in a causal model, but harmless in an encoder, which only reads."
     assert text in verdict(notebook, PAINTER)
     assert weights(notebook, PAINTER)[1:3] == ["–", "–"] and weights(notebook, PAINTER)[3] != "–"
     box(notebook, PAINTER, 0, 3).click()

@@ -202,7 +202,7 @@ def test_what_one_call_leaves_open_fails_whatever_is_drawn(grade_id, names, numb
         ("layer_backward", "layer_for_one_sequence_only", "their contributions add up"),
         ("half_attention", "half_as_it_comes", "Turn q and k into float32 before they are multiplied"),
         ("half_attention", "half_with_products_added_one_by_one", "2048 + 1 is 2048 in float16"),
-        ("find_the_bug", "mended_by_scaling_q_in_place", "q * scale in place of q *= scale"),
+        ("find_the_bug", "mended_by_scaling_q_in_place", "q * scale instead of q *= scale"),
     ],
 )
 def test_the_message_names_the_remedy(grade_id, name, message):

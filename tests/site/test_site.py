@@ -22,7 +22,7 @@ from course_utils.answer_key.key import COURSE
 from course_utils.answer_key.strip_answers import squeeze
 from course_utils.authoring.edition import find_traces, lines_of_answers, write_student_edition
 from course_utils.authoring.widget_states import read_states, states_path
-from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, duration, is_published, repository, version
+from course_utils.course import DAYS, EXERCISES, LESSONS, ROOT, duration, in_sittings, is_published, repository, version
 from course_utils.errors import CourseError
 from course_utils.site import page_wording, start_pages
 from course_utils.site.build import build_site
@@ -171,8 +171,7 @@ def test_the_first_page_shows_each_day_by_a_small_picture_of_its_own_with_its_mi
     assert sum(path.stat().st_size for path in pictures) < 15_000 * len(THERE)
     for number in THERE:
         day = DAYS[number - 1]
-        sittings = " and ".join(duration(each.minutes) for each in day.sittings)
-        time = f"Two sittings, {sittings}" if sittings else f"Lesson {duration(day.minutes)}"
+        time = f"Two sittings, {in_sittings(day)} min" if day.sittings else f"Lesson {duration(day.minutes)}"
         assert day.doing in " ".join(page.text.split()) and time in page.text
         head = pages[f"{EXERCISES}/{day.notebook(EXERCISES).stem}.html"].text
         for minutes in re.findall(r"further, about (\d+) minutes", head):

@@ -293,10 +293,24 @@ def softmax_in_torch(x, axis=-1):
 
 
 @right(2, "stable_softmax")
-def softmax_in_single_precision(x, axis=-1):
+def softmax_in_single_precision_after_the_shift(x, axis=-1):
+    z = (x - x.max(axis=axis, keepdims=True)).astype(np.float32)
+    e = np.exp(z)
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+@wrong(2, "stable_softmax")
+def softmax_in_single_precision_before_the_shift(x, axis=-1):
     z = x.astype(np.float32)
     e = np.exp(z - z.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
+
+
+@wrong(2, "stable_softmax")
+def softmax_in_single_precision_in_torch(x, axis=-1):
+    t = torch.tensor(x, dtype=torch.float32)
+    e = torch.exp(t - t.amax(dim=axis, keepdim=True))
+    return e / e.sum(dim=axis, keepdim=True)
 
 
 @right(2, "stable_softmax")

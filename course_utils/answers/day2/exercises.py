@@ -277,6 +277,10 @@ def clipped(x):
     return np.clip(x, -700, 700)
 
 
+def in_single_precision(x):
+    return x.astype(np.float32)
+
+
 FILLS = (
     ("−∞ made 0", filled(0.0),
         "−∞ is replaced by a number, such as 0, and gets a share. Leave it as it is: exp(−∞) is 0."),
@@ -307,6 +311,9 @@ SOFTMAX_MISTAKES = (
         "along axis first: both halves of the fraction shrink by the same factor.", overflow=True),
     *(Mistake(name, shifted_softmax(peak), message) for name, peak, message in SHIFTS),
     *(Mistake(name, shifted_softmax(largest, change), message) for name, change, message in FILLS),
+    Mistake("float32 before the shift", shifted_softmax(largest, in_single_precision),
+        "x is turned into float32 before the largest entry is subtracted. Beyond 16 777 216 float32 holds even numbers "
+        "only, so gaps are lost. Subtract first; after that float32 is precise enough."),
     Mistake("axis ignored", lambda x, axis=-1: arrays.softmax(x, -1),
         "The softmax runs along the last axis, whatever axis says. Use axis in the maximum and in the sum."),
     Mistake("always axis 0", lambda x, axis=-1: arrays.softmax(x, 0),
@@ -729,9 +736,9 @@ PEAKED_MISTAKES = (
     Mistake("one sigmoid each", peaked(softmax=lambda s: 1 / (1 + np.exp(-s))),
         "Each score goes through a sigmoid alone. In a softmax the keys share one sum."),
     Mistake("softmax without max-shift", peaked(softmax=unshifted),
-        "Right until the scores get into the hundreds. There an exponential is ∞, or all those of a sample are 0, also "
-        "if you subtract the largest score of the whole array. Subtract the largest of each sample, along the keys, or "
-        "use your softmax.", overflow=True),
+        "Right until the scores get into the hundreds. There an exponential is ∞, or, if you subtract the largest "
+        "score of the whole array, all exponentials of a sample are 0. Subtract the largest score of each sample, "
+        "along the keys, or use your softmax.", overflow=True),
     Mistake("scores drawn, not made", peaked(independent_scores),
         "Your figures are those of independent normal scores: the scores are drawn, or q has entries ±1 or always "
         "the same length. At small d_k real scores are not normal, because the keys of a sample share one query. Draw "
@@ -899,7 +906,7 @@ def changing_x(x, w_q, w_k, w_v, do):
 LAYER_MISTAKES = (
     Mistake("a matrix for each sequence", to_weights(weight=each_apart),
         "Right for one sequence. With a batch each dw has a matrix for each sequence: the same weights serve them all, "
-        "so add up over the axes in front."),
+        "so add up over the leading axes."),
     Mistake("the mean over the batch", to_weights(weight=lambda x, dy: times(x, dy) / (len(rows(x)) / x.shape[-2])),
         "Each dw is the mean over the sequences. Every sequence adds its part to the loss, so it is their sum."),
     Mistake("the last sequence only", to_weights(weight=lambda x, dy: each_apart(x, dy)[(-1,) * (x.ndim - 2)]),

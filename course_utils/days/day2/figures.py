@@ -28,14 +28,16 @@ def layers(weights: Mapping[str, Any]) -> Figure:
 
     weights: {title: (n, m)}, the same sizes in each.
     """
-    side = min(230, 600 // len(weights))  # of a map, in pixels
-    width, height = 720, side + 60
+    left, gap = 60, 36  # in pixels, as all that follows
+    width = 720
+    side = min(230, (width - left - 8 + gap) // len(weights) - gap)  # of a map
+    height = side + 60
     fig = new_figure(width, height)
     sentences = []
     for place, (title, each) in enumerate(weights.items()):
         each = np.asarray(each, float)
         ax = fig.add_axes((
-            (60 + place * (side + 36)) / width, 30 / height, side / width, side / height))  # fmt: skip
+            (left + place * (side + gap)) / width, 30 / height, side / width, side / height))  # fmt: skip
         ax.imshow(each, cmap=_shades(MAP_COLOURS.get(title, RAW)), vmin=0, vmax=1)
         ax.set(xticks=[], yticks=[], xlabel="keys", ylabel="queries" if place == 0 else "")
         ax.spines[:].set_visible(True)
@@ -185,8 +187,7 @@ def spread_against_width(widths: Any, raw: Any, scaled: Any) -> Figure:
         fig,
         alt,
         f"Raw products grow along √d_k, so dividing by it gives the same spread at every width: {hold} of "
-        f"{len(scaled)} "
-        "intervals on the right contain 1.",
+        f"{len(scaled)} intervals on the right contain 1.",
     )
 
 
@@ -217,8 +218,8 @@ def number_formats(formats: Mapping[str, tuple[float, float, float]], std: float
         sizes = 2.0 ** powers[2.0**powers < largest]
         right.step([*sizes, 2 * sizes[-1]], [*(eps * sizes), eps * sizes[-1]], where="post", color=palette.INK,
                    linestyle=_LINES[row], linewidth=1.7)  # fmt: skip
-        at, aside = (2.0, (-8, 12)) if row == 1 else (2.0**11, (10, -18))
-        right.annotate(name, (at, eps * at), aside, textcoords="offset points")
+        aside, ha = ((-10, 9), "right") if row == 1 else ((10, -18), "left")
+        right.annotate(name, (2.0**11, eps * 2.0**11), aside, textcoords="offset points", ha=ha)
     right.set_xscale("log", base=2)
     right.set_yscale("log", base=10)
     right.set_xticks([1, 16, 256, 2048, 65536], ["1", "16", "256", "2,048", "65,536"])
@@ -370,8 +371,7 @@ def look_up_model(d_model: int, d_k: int, pairs: int, meanings: int) -> Figure:
         fig,
         alt,
         f"A score is a sum of {d_k} products, so without a scale its standard deviation would be about "
-        f"{math.sqrt(d_k):.0f} where q "
-        "and k have entries of variance 1.",
+        f"{math.sqrt(d_k):.0f} where q and k have entries of variance 1.",
     )
 
 

@@ -49,7 +49,8 @@ def rows_that_break(shares: Mapping[int, float]) -> Guess:
 def slope_of_the_runner_up() -> Guess:
     return Guess.number(
         2, "slope of the runner-up",
-        "The wrong one of two keys is ahead by 10. By what factor is the slope of the other's weight smaller than 1/4?",
+        "The wrong one of two keys is ahead by 10. By what factor is the slope of the runner-up's weight smaller than "
+        "1/4?",
         truth=0.25 / scaling.runner_up_gradient(10), low=1, high=1e6, scale="log",
         why="The gradient that reaches this score shrinks by the same factor.",
     )  # fmt: skip

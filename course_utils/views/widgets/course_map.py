@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from course_utils import guesses, progress
-from course_utils.course import WORK_FOLDER, day_numbered, duration
+from course_utils.course import WORK_FOLDER, day_numbered, duration, in_sittings
 from course_utils.errors import CourseError
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
@@ -186,7 +186,7 @@ def _describe_size(day):
     takes = f"lesson {duration(day.lesson)} · exercises {duration(day.minutes)}"
     sittings = day_numbered(day.number).sittings
     if sittings:
-        takes = f"{len(sittings)} sittings, lesson {' + '.join(duration(each.minutes) for each in sittings)}"
+        takes = f"{len(sittings)} sittings, lesson {in_sittings(day_numbered(day.number))} min"
         takes += f" · exercises {duration(day.minutes)}"
     return [f"{_count_of(len(day.exercises), 'exercise')} · {_count_of(day.points, 'point')}", takes]
 

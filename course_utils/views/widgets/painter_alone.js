@@ -95,7 +95,7 @@ export function toldVerdict(leak, mask, weights, queries, name) {
     `the output of ${first} ${Number.isFinite(leak.amount) ? "changes" : "becomes NaN or infinite"} when ` +
     `${later} changes`;
   return mask[leak.i][leak.j]
-    ? [`looks ahead: ${sentence}`, "That is a leak in a causal model, but harmless in an encoder."]
+    ? [`looks ahead: ${sentence}`, "That is a leak in a causal model, but harmless in an encoder, which only reads."]
     : [`leak: ${sentence}`, `The mask blocks ${later} for ${first}: it is ${name} that lets it through.`];
 }
 

@@ -195,7 +195,7 @@ def all_finite(weights: np.ndarray | None) -> bool:
 
 
 # It does not say where the mask is open: to find that out is a learner's task.
-LOOKS_AHEAD = "That is a leak in a causal model, but harmless in an encoder."
+LOOKS_AHEAD = "That is a leak in a causal model, but harmless in an encoder, which only reads."
 
 
 def verdict_lines(measured: Measured, mask: Any, queries: Sequence[str], name: str) -> list[str]:

@@ -140,7 +140,9 @@ class TemperatureView {
     const weights = softmax(scores.map((score) => score / temperature));
     const plain = softmax(scores);
     const heaviest = Math.max(...weights);
+    // Beside the roots of some d_k, the colour of weights would say "divided by √d_k".
     this.root.classList.toggle("course-temperature-raw", this.jumps.length > 0 && temperature === 1); // no scale
+    this.root.classList.toggle("course-temperature-other", this.jumps.length > 0 && temperature !== 1);
     for (const jump of this.jumps) jump.button.setAttribute("aria-pressed", jump.temperature === temperature);
     this.slider.show(this.place(temperature), `${Number(temperature.toPrecision(3))}`);
     this.rows.forEach(({ row, input, bar, tick, number }, i) => {

@@ -104,8 +104,7 @@ class TemperatureExplorer(CourseWidget):
         fig = new_figure(width, height)
         for ax, temperature in zip(fig.subplots(1, len(temperatures), sharey=True), temperatures, strict=True):
             weights = _weights(self.scores, temperature).numpy()
-            raw = self._jumps and temperature == 1  # beside the roots of d_k this is "no scale"
-            bars = ax.barh(range(m), weights, color=palette.WRONG if raw else palette.WEIGHT, height=0.66)
+            bars = ax.barh(range(m), weights, color=self._colour(temperature), height=0.66)
             ax.bar_label(bars, [f"{weight:.2f}" for weight in weights], fontsize=10, padding=3)
             ax.set(xlim=(0, 1.28), ylim=(m - 0.5, -0.5), xticks=[0, 1])
             ax.set_yticks(range(m), self.labels, parse_math=False)
@@ -120,6 +119,12 @@ class TemperatureExplorer(CourseWidget):
     def _pictured(self):
         """The temperature in use among a low one, a plain one and two high ones."""
         return sorted({0.25, 1.0, 4.0, 16.0, self.temperature})
+
+    def _colour(self, temperature):
+        """That of weights; beside the roots of some d_k, where it would say "divided by √d_k", only 1 has a colour."""
+        if not self._jumps:
+            return palette.WEIGHT
+        return palette.WRONG if temperature == 1 else palette.INK
 
     def _measures(self, temperature):
         weights = _weights(self.scores, temperature)

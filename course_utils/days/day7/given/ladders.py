@@ -758,10 +758,11 @@ SMALL_PAGED = (Small((Drawn("d", lambda draft: draft.numbers((draft.sizes["d"],)
     "n s d", "n s e", table_of, length_of), measures=(None,)),)  # fmt: skip
 LADDERS = {
     "by_hand": Ladder(ENTRIES, by_hand=True, advice=AGAIN),
-    "by_hand_draft": Ladder(("following",), by_hand=True, advice=AGAIN),
     "block_allocator": Ladder(("BlockAllocator",), rungs=block_allocator, machine=ALLOCATOR),
     "paged_attention": Ladder(("paged_attention",), ("output",), paged_attention, small=SMALL_PAGED),
+    "batch_scheduler": Ladder(("BatchScheduler",), rungs=batch_scheduler, machine=BATCHES),
     "prefix_cache": Ladder(("PrefixCache",), rungs=on_prefixes, machine=PREFIXES),
+    "find_the_bug": Ladder(("BrokenPrefixCache",), rungs=on_prefixes, machine=PREFIXES),
     "latencies": Ladder(
         ("latencies",),
         ("ttft", "tpot", "largest_gap"),
@@ -769,8 +770,8 @@ LADDERS = {
         small=(Small((arrivals, token_times), measures=(of_three,)),),
     ),
     "chunks": Ladder(("chunks",), rungs=chunks, small=(Small((few_todo, a_budget)),)),
-    "batch_scheduler": Ladder(("BatchScheduler",), rungs=batch_scheduler, machine=BATCHES),
     "scheduler": Ladder(("Scheduler",), rungs=scheduler, machine=SCHEDULER),
+    "by_hand_draft": Ladder(("following",), by_hand=True, advice=AGAIN),
     "accept": Ladder(
         ("accept",),
         ("accepted", "following"),
@@ -781,7 +782,6 @@ LADDERS = {
     "how_many": Ladder(
         ("how_many",), ("B",), how_many, small=(Small((Drawn("n g", sure_to_fall), some_costs), measures=(None,)),)
     ),
-    "find_the_bug": Ladder(("BrokenPrefixCache",), rungs=on_prefixes, machine=PREFIXES),
     "another_bug": Ladder(("BrokenWindow",), rungs=on_windows, machine=WINDOW),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
