@@ -11,7 +11,7 @@ from functools import cache
 
 import nbformat
 import pytest
-from as_cells import FULL
+from as_cells import POINTS
 from in_process import course
 
 from course_utils.answer_key.key import COURSE
@@ -729,7 +729,7 @@ def test_a_decent_name_of_a_folder_stays_as_it_is():
 def test_the_number_of_the_lms_goes_into_the_grade_and_only_where_there_is_one(tmp_path):
     place(tmp_path, {"Ada_7_assignsubmission_file_/day1.ipynb": b"", "bob/day1.ipynb": b""})
     ada, bob = (grade_submission(each) for each in collect.collect([tmp_path]))
-    assert (ada.lms_id, ada.as_record()["lms_id"], ada.max_score) == ("7", "7", FULL)
+    assert (ada.lms_id, ada.as_record()["lms_id"], ada.max_score) == ("7", "7", POINTS)
     assert "lms_id" not in bob.as_record()
 
 
