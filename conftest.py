@@ -45,7 +45,7 @@ _processor_seconds: list[float] = []  # processor seconds of each worker
 
 @pytest.fixture
 def one_thread():
-    """Sums in another order round otherwise, and training makes that large."""
+    """Summing in a different order rounds differently, and training amplifies it."""
     import torch
 
     before = torch.get_num_threads()

@@ -32,7 +32,7 @@ TEACH = "Teach"
 CONTRIBUTE = "Contribute"
 OURS = (  # what typer says to a typing error, and what we say
     (r"Input should be a valid (?:integer|number), unable to .*", "give it in digits"),
-    (r"^No such command '[^']*'\.$", r"\g<0> course --help lists those that there are."),
+    (r"^No such command '[^']*'\.$", r"\g<0> `course --help` lists the commands."),
 )
 LONGEST = 4000  # characters of an error message that are printed
 Root = Annotated[Path, typer.Option(help="The course's folder, which holds sources/.", show_default="this folder")]
@@ -136,7 +136,7 @@ def grade(
         out=out,
         jobs=jobs or cores(),
         dask=dask,
-        again=again,
+        ignore_stored=again,
     )
     try:
         run(paths, settings, day=day, gradebook=gradebook, fail_under=fail_under)

@@ -14,7 +14,7 @@ from course_utils.answer_key.key import COURSE
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.grading.grade import grade_notebook
 
-FULL = int(sum(question.points for question in COURSE.exercises(1)))  # points of day 1
+POINTS = int(sum(question.points for question in COURSE.exercises(1)))  # points of day 1
 AT_HAND = {"math", "np", "torch", "nn", "F", "triton", "tl"}
 IMPORTS = "import math\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn"
 

@@ -1,4 +1,4 @@
-"""Imitate another system in this process, and tell as JSON what works there: python elsewhere.py windows|macos
+"""Simulate another operating system, and report as JSON what works on it: python elsewhere.py windows|macos
 
 What the system lacks is taken away before anything is imported. Its name, `sys.platform`, is set after the libraries
 were imported, since these would look for its own files.

@@ -60,7 +60,7 @@ def build(root: Path, days: Iterable[str] = (), force: bool = False, progress: O
     """
     root = Path(root).resolve()
     days = list(days)
-    _days(root, days)  # raises for an unknown day
+    _days(root, days)  # This raises for an unknown day, before anything is written.
     report = Report(written=write_counts(root))
     counted = [Path(name).stem for name in report.written if name.endswith(".md") and name != "README.md"]
     for paths in _days(root, [*days, *counted] if days else ()):

@@ -13,8 +13,8 @@ import itertools
 import re
 import symtable
 import sys
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -27,8 +27,13 @@ FUNCTION = re.compile(
     r"^(?:(?:def|class)[ \t]+(\w+)|(\w+(?:[ \t]*,[ \t]*\w+)*)[ \t]*(?::[^=\n]*)?=[ \t]*lambda\b)", re.MULTILINE
 )
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-FILLING = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "remove", "setdefault", "sort"}
-FILLING |= {"update"}
+# Methods that change their object, in a call whose result is not used; and functions that change their first argument.
+MUTATORS = {"add", "append", "clear", "difference_update", "discard", "extend", "fill", "insert", "intersection_update"}
+MUTATORS |= {"partition", "pop", "popitem", "popleft", "put", "remove", "resize", "reverse", "rotate", "setdefault"}
+MUTATORS |= {"appendleft", "extendleft", "move_to_end", "sort", "subtract", "symmetric_difference_update", "update"}
+FILLERS = {"copyto", "fill_diagonal", "heapify", "heappush", "insort", "place", "put", "put_along_axis", "putmask"}
+FILLERS |= {"setattr", "shuffle"}
+IN_PLACE = re.compile(r"[a-z]\w*[a-z\d]_")  # such as the method fill_ of PyTorch
 MOST_ROUNDS = 10  # of looking for what changes the statements that were found in the round before
 TRANSPARENT = ("time", "capture", "prun")  # cell magics that run the Python below them
 PACKAGES = ("numpy", "torch", "triton", "matplotlib", "IPython", "mpl_toolkits", "functorch")  # beside Python's own
@@ -46,6 +51,8 @@ class Statement:
         modules: those of them that an import defines.
         changes: the names whose object it changes, as `x[0] = 1`, `x.y = 1` and `x.append(1)` do.
         decorators: the names of the decorators of what it defines.
+        calls: the names that it calls.
+        sets: the global names that the function it defines assigns when it is called.
         reads: the names that it reads when it runs, and not only when a function that it defines is called.
     """
 
@@ -54,6 +61,8 @@ class Statement:
     modules: frozenset[str] = frozenset()
     changes: frozenset[str] = frozenset()
     decorators: frozenset[str] = frozenset()
+    calls: frozenset[str] = frozenset()
+    sets: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
 
 
@@ -152,6 +161,7 @@ def _analyse(statement: ast.stmt, source: str) -> Statement:
     binds: set[str] = set()
     modules: set[str] = set()
     changes: set[str] = set()
+    calls: set[str] = set()
     unread: list[Any] = [statement]
     while unread:
         node = unread.pop()
@@ -161,20 +171,56 @@ def _analyse(statement: ast.stmt, source: str) -> Statement:
             modules |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             binds.add(node.id)
-        elif not isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            stores = isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load)
-            fills = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _fills(node.value.func)
-            if stores or fills:
-                changes.add(_base(node.value.func if fills else node))
+        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            binds |= _names_by_walrus(node)
+        elif not isinstance(node, ast.Lambda):
+            if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+                changes.add(_base(node))
+            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                changes |= _changed_by_call(node.value)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                calls.add(node.func.id)
+            elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+                binds.add(node.name)
+            elif isinstance(node, ast.MatchMapping) and node.rest:
+                binds.add(node.rest)
             unread += ast.iter_child_nodes(node)
     binds |= modules
     decorators = {_base(each) for each in getattr(statement, "decorator_list", ())}
+    sets = _globals_set(statement) if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) else ()
     reads = _names_read(statement) if isinstance(statement, SIMPLE) else ()
-    return Statement(source, *map(frozenset, (binds, modules, changes - {""}, decorators - {""}, reads)))
+    return Statement(source, *map(frozenset, (binds, modules, changes - {""}, decorators - {""}, calls, sets, reads)))
 
 
-def _fills(called: ast.expr) -> bool:
-    return isinstance(called, ast.Attribute) and called.attr in FILLING
+def _changed_by_call(call: ast.Call) -> set[str]:
+    """Return the names whose object a call changes: by a method, or as an argument that is filled."""
+    changed = {_base(each.value) for each in call.keywords if each.arg == "out"}
+    if isinstance(call.func, ast.Attribute) and (call.func.attr in MUTATORS or IN_PLACE.fullmatch(call.func.attr)):
+        changed.add(_base(call.func))
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name in FILLERS and call.args:
+        changed.add(_base(call.args[0]))
+    return changed
+
+
+def _names_by_walrus(comprehension: ast.expr) -> set[str]:
+    """Return the names that := binds in a comprehension; they belong to the scope around it."""
+    names: set[str] = set()
+    unread: list[ast.AST] = [comprehension]
+    while unread:
+        node = unread.pop()
+        if isinstance(node, ast.NamedExpr):
+            names.add(node.target.id)
+        if not isinstance(node, ast.Lambda):
+            unread += ast.iter_child_nodes(node)
+    return names
+
+
+def _globals_set(function: ast.stmt) -> set[str]:
+    """Return the names that a function declares as global and assigns."""
+    nodes = list(ast.walk(function))
+    declared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
+    return declared & {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _base(node: ast.expr) -> str:
@@ -335,7 +381,15 @@ Spot = tuple[int, int]  # a statement, by the place of its cell and its own plac
 class _Search:
     """The search for the statements that an answer needs from other cells; see `complete_answer`.
 
-    The other cells have the places in which they run. `brought` and `appended` are the spots of the statements found.
+    The other cells are numbered in the order in which they run. `brought` and `appended` are the spots of the
+    statements found. For example, from the cells
+
+        TABLE = {}
+        TABLE[2] = 5
+        def answer(): return TABLE[2]
+
+    `define` takes the first for the answer, which uses TABLE, and `follow_changes` the second, which changes it. Both
+    are in `brought`: they stand above the answer.
     """
 
     def __init__(
@@ -348,25 +402,28 @@ class _Search:
         known: Collection[str],
     ):
         self.source = source
-        self.cells = [statements(cell) for cell in (*above, *after, *below)]
+        parsed = [statements(cell) for cell in (source, *above, *after, *below)]
+        setters = {name: each.sets for cell in parsed for each in cell if each.sets for name in each.binds}
+        self.set_by_calls = {name for names in setters.values() for name in names}
+        statements_of_source, *self.cells = [_with_globals(cell, setters) for cell in parsed]
         self.between = range(len(above), len(above) + len(after))
-        self.places: dict[str, list[int]] = {}  # of the cells that define a name, the one to take first
+        self.places: dict[str, list[int]] = {}  # The cells that define each name; the first is the one to take.
         for place in (*reversed(range(len(above))), *range(len(above), len(self.cells))):
             for name in {name for statement in self.cells[place] for name in statement.binds}:
                 self.places.setdefault(name, []).append(place)
         earlier = {name for cell in self.cells[: self.between.stop] for each in cell for name in each.binds}
-        own = {name for each in statements(source) for name in each.binds}
+        own = {name for each in statements_of_source for name in each.binds}
         self.own = frozenset(own)
         self.have = own | set(known) | NAMES_OF_JUPYTER | (NAMES_OF_PYTHON - earlier)
-        self.modules = {name for each in statements(source) for name in each.modules}
-        self.needed = _find_reached(statements(source), names)  # of its own names, those that the answer goes by
+        self.modules = {name for each in statements_of_source for name in each.modules}
+        self.needed = _find_reached(statements_of_source, names)  # those of its own names that the answer depends on
         self.brought: set[Spot] = set()
         self.appended: set[Spot] = set()
         self.missing: set[str] = set()
-        self.defined_at: dict[str, Spot] = {}  # by the statements that were found
+        self.defined_at: dict[str, Spot] = {}  # Where the statements found so far first define each name.
         self.unread = sorted((used_names(source) | set(names)) - self.have)
         before: set[str] = set()
-        for statement in statements(source):
+        for statement in statements_of_source:
             self.continue_from((statement.reads & self.own) - before, len(above))
             before |= statement.binds
 
@@ -431,7 +488,7 @@ class _Search:
                 continue
             if name in self.places:
                 self.define_in(name, self.places[name][0])
-            else:
+            elif name not in self.set_by_calls:
                 self.missing.add(name)
 
     def define_in(self, name: str, place: int) -> None:
@@ -474,6 +531,15 @@ class _Search:
         return self.defined_at.get(name, spot) < spot or (spot[0] in self.between and name in self.needed)
 
 
+def _with_globals(cell: Sequence[Statement], setters: Mapping[str, frozenset[str]]) -> list[Statement]:
+    """Return a cell's statements, where a call of a function that assigns global names counts as defining these."""
+    extended = []
+    for each in cell:
+        names = frozenset(name for called in each.calls if called in setters for name in setters[called])
+        extended.append(replace(each, binds=each.binds | names, reads=each.reads | names) if names else each)
+    return extended
+
+
 def _find_reached(own: Sequence[Statement], names: Collection[str]) -> set[str]:
     """Return, of the names that a cell defines, these and those that their definitions use."""
     reached: set[str] = set()
@@ -492,8 +558,8 @@ def _names_changed(source: str) -> frozenset[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
             names.add(_base(node))
-        elif isinstance(node, ast.Call) and _fills(node.func):
-            names.add(_base(node.func))
+        elif isinstance(node, ast.Call):
+            names |= _changed_by_call(node)
     return frozenset(names)
 
 

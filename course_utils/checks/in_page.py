@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cells import used_names
+from course_utils.checks.cells import PARSE_ERRORS, used_names
 from course_utils.checks.interactive import examine, smallest_example, stage_first
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
@@ -94,9 +94,8 @@ def run(
     with redirect_stdout(printed), redirect_stderr(printed):
         try:
             namespace = _namespace(day, given, earlier, cell)
-            value = _run_cell("run", cell, namespace)
-            if value is not None:
-                print(repr(value))
+            if value := _run_cell("run", cell, namespace, show_last=True):
+                print(value)
         except CellFailed as failed:
             print(failed)
     return printed.getvalue()
@@ -163,8 +162,8 @@ def _select_used(day: int, earlier: Mapping[str, str], cell: str) -> dict[str, s
     return {grade_id: source for grade_id, source in earlier.items() if grade_id in used}
 
 
-def _run_cell(name: str, source: str, namespace: dict[str, Any]) -> Any:
-    """Run a cell and return the value of its last line, if that is an expression.
+def _run_cell(name: str, source: str, namespace: dict[str, Any], *, show_last: bool = False) -> str:
+    """Run a cell. With `show_last`, return how Python writes the value of its last line; "" if there is none.
 
     Raises:
         CellFailed: it is not Python, raises an error, prints without end, or does not finish in time.
@@ -175,11 +174,13 @@ def _run_cell(name: str, source: str, namespace: dict[str, Any]) -> Any:
         programs = _compile_cell(source, file)
     except SyntaxError as error:
         raise CellFailed(_describe_syntax_error(error, source)) from None
-    value = None
+    except PARSE_ERRORS as error:
+        raise CellFailed(f"Python cannot read this cell: {describe_error(error)}") from None
+    value = ""
     try:
         with TimeLimit() as limit:
-            value = _run_programs(programs, namespace)
-    except (Exception, SystemExit) as error:
+            value = _run_programs(programs, namespace, show_last)
+    except BaseException as error:  # also SystemExit and KeyboardInterrupt, which a cell can raise
         raise CellFailed(_with_advice(describe_error(error))) from None
     if limit.message:
         raise CellFailed(limit.message)
@@ -200,7 +201,7 @@ def _describe_syntax_error(error: SyntaxError, source: str) -> str:
 
 
 def _compile_cell(source: str, file: str) -> list[CodeType]:
-    """Return the statements of a cell, and its last line by itself if that is an expression. Raises SyntaxError."""
+    """Return the statements of a cell, and its last line by itself if that is an expression. Raises PARSE_ERRORS."""
     tree = ast.parse(source, file)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     programs = [compile(tree, file, "exec")]
@@ -210,11 +211,11 @@ def _compile_cell(source: str, file: str) -> list[CodeType]:
 
 
 @runs_answer("its cell")
-def _run_programs(programs: Sequence[Any], namespace: dict[str, Any]) -> Any:
+def _run_programs(programs: Sequence[CodeType], namespace: dict[str, Any], show_last: bool) -> str:
     value = None
     for program in programs:
         value = eval(program, namespace)
-    return value
+    return repr(value) if show_last and value is not None else ""  # a class of the cell may define __repr__
 
 
 def _no_input(prompt: object = "") -> str:

@@ -82,7 +82,9 @@ def grade_class(
     with ExitStack() as stack:
         stack.callback(kernel_server.close)
         folder = settings.out or Path(stack.enter_context(TemporaryDirectory(prefix="course_kept_")))
-        class_run = ClassRun(settings, StoredResults(folder / STORE, settings.again), callbacks)
+        class_run = ClassRun(settings, StoredResults(folder / STORE, settings.ignore_stored), callbacks)
+        # The first queue fills `copies` while `run` consumes it, with submissions that equal one still being graded.
+        # The second queue is read only after that, when their results are stored.
         copies: list[Submission] = []
         placed = (replace(each, place=place) for place, each in enumerate(submissions))
         for queue in (class_run.queue(placed, copies), class_run.queue(copies)):

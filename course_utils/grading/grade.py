@@ -60,7 +60,7 @@ def grade_submission(
         the grade, with the student's answers.
 
     Raises:
-        PutOff: if the settings are in a hurry and the notebook takes long. Pass its results as `known` later.
+        PutOff: if the settings defer slow notebooks and this one takes long. Pass its results as `known` later.
         CourseError: if there are no exercises for the day.
     """
     settings = settings or Settings()
@@ -91,7 +91,7 @@ def grade_submission(
     # all the others; a notebook that runs out of time again and again waits until the rest of the class is graded
     results = run_notebook(replace(submission, day=day, answers=answers), settings, settled, on_result)
     timeouts = sum(each.status == "timeout" for each in results.values())
-    if settings.hurry and timeouts >= PATIENT and len(results) < len(official):
+    if settings.defer_slow and timeouts >= PATIENT and len(results) < len(official):
         raise PutOff(tuple(results.values()))
     # the grade, from one result for each exercise, with the lines to review; the machine failed where there was none
     graded_exercises = []

@@ -127,7 +127,8 @@ class ClassDisplay:
 def summary(result: ClassResult) -> str:
     """Return one line about a class: how many submissions there are, and how they did."""
     graded = result.graded
-    parts = [f"{len(graded)} submissions", f"{_count(graded, 'passed')} with all points"]
+    noun = "submission" if len(graded) == 1 else "submissions"
+    parts = [f"{len(graded)} {noun}", f"{_count(graded, 'passed')} with all points"]
     counted = [each for each in graded if not is_ungraded(each)]
     if full := sum(each.max_score for each in counted):
         parts.append(f"{100 * sum(each.score for each in counted) / full:.0f} % of the points on average")

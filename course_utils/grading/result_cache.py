@@ -17,18 +17,18 @@ class StoredResults:
     """A folder of results with the students' code, one file for each, named by its key. Other files are ignored.
 
     Args:
-        again: ignore results that are already in the folder.
+        ignore_stored: ignore results that are already in the folder.
     """
 
-    def __init__(self, folder: Path, again: bool = False):
+    def __init__(self, folder: Path, ignore_stored: bool = False):
         self.folder = folder
-        self.again = again
+        self.ignore_stored = ignore_stored
         self.written: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, key: str) -> Graded | None:
-        """Return the result under a key, or None. With `again`, only results that this object put there count."""
-        if self.again and key not in self.written:
+        """Return the result under a key, or None. With `ignore_stored`, only this object's own results count."""
+        if self.ignore_stored and key not in self.written:
             return None
         try:
             stored = json.loads((self.folder / f"{key}.json").read_bytes())

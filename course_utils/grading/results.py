@@ -27,9 +27,9 @@ class Settings:
         out: the folder for reports, where results are kept as they come. Without one they are shown and not kept.
         jobs: how many processes grade.
         dask: the address of a Dask scheduler whose workers grade instead.
-        again: whether to ignore the results that an earlier run kept in `out`.
-        hurry: whether to put off a notebook in which PATIENT exercises ran out of time.
-        work: seconds of a worker's processor time for one submission, beside its kernels; most take one.
+        ignore_stored: whether to ignore the results that an earlier run kept in `out`.
+        defer_slow: whether to put off a notebook in which PATIENT exercises ran out of time.
+        worker_cpu_seconds: seconds of a worker's processor time for one submission, beside its kernels; most take one.
     """
 
     answer_key: AnswerKey = COURSE
@@ -40,9 +40,9 @@ class Settings:
     out: Path | None = None
     jobs: int = 1
     dask: str | None = None
-    again: bool = False
-    hurry: bool = False
-    work: int = int(WORKER_SECONDS)
+    ignore_stored: bool = False
+    defer_slow: bool = False
+    worker_cpu_seconds: int = int(WORKER_SECONDS)
 
 
 @dataclass(frozen=True)

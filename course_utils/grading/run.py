@@ -81,6 +81,8 @@ def _verify(paths: Sequence[Path], settings: Settings, day: int | None, gradeboo
     for path in [*zips, *([gradebook] if gradebook else [])]:
         if not path.exists():
             raise CourseError(f"{path}: no such file")
+    if gradebook and gradebook.is_dir():
+        raise CourseError(f"{gradebook}: this is a folder, not a gradebook")
     if start == Start("full", warm=False) and not settings.dask:
         open_kernels("full", warm=False).close()  # raises here, not for each kernel
     if day is not None:

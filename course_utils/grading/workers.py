@@ -200,7 +200,7 @@ def _next_submission(
 ) -> tuple[Submission, Settings] | None:
     """Return the next submission and the settings for it; submissions that were put off come last."""
     if submission := next(queue, None):
-        return submission, replace(kernel_server.settings(), hurry=True)
+        return submission, replace(kernel_server.settings(), defer_slow=True)
     return (put_off.popleft(), kernel_server.settings()) if put_off else None
 
 
@@ -209,7 +209,7 @@ def _grade_alone(submission: Submission, worker: Worker, kernel_server: SharedKe
         worker.give(submission, kernel_server.settings())
         while isinstance(message := worker.take(), Result):
             pass
-        if isinstance(message, Graded):  # never PutOff, because these settings are not in a hurry
+        if isinstance(message, Graded):  # never PutOff, because these settings do not defer slow notebooks
             return message
     return as_unreadable(submission, kernel_server.plain, f"{submission.name}: {FATAL}")
 
@@ -291,7 +291,7 @@ def work(descriptor: int, folder: str) -> None:
             submission, settings = connection.recv()
             with contextlib.suppress(ValueError, OSError):
                 most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-                resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + settings.work, most))
+                resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + settings.worker_cpu_seconds, most))
             graded: Graded | PutOff
             try:
                 graded = grade_safely(submission, settings, connection.send)

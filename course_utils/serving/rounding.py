@@ -1,4 +1,4 @@
-"""Whether a model writes the same tokens in company as alone, in 32 and in 16 bits: `recorded()`.
+"""Whether a model writes the same tokens in a batch as alone, in 32 and in 16 bits: `recorded()`.
 
     python -m course_utils.serving.rounding --record
 

@@ -204,7 +204,7 @@ def test_stubs_get_nothing_a_slip_the_message_of_the_notebook_and_solutions_all_
     assert places == list(WITHOUT_TORCH[day])
     assert page.locator(".course-needs-torch").count() == len(all_exercises(day)) - len(places)
     # the stub of the first, slips, and the solutions
-    total = page.locator(".course-total b")
+    total = page.locator(".course-sum")
     full = sum(all_exercises(day)[grade_id].points for grade_id in WITHOUT_TORCH[day])
     assert total.inner_text() == f"0 of {full} points"
     assert "0 of" in result_of(place_of(page, WITHOUT_TORCH[day][0]))
@@ -217,7 +217,7 @@ def test_stubs_get_nothing_a_slip_the_message_of_the_notebook_and_solutions_all_
         says = records[0]["text"].split("\n\n")[1]  # after the line with the points
         assert " ".join(says.split()) in " ".join(message.split())
     page.locator(".course-total input").set_input_files(solutions)
-    page.get_by_text(f"{len(WITHOUT_TORCH[day])} answers are here now").wait_for()
+    page.get_by_text(f"{len(WITHOUT_TORCH[day])} answers were loaded").wait_for()
     for grade_id in WITHOUT_TORCH[day]:
         message = result_of(place_of(page, grade_id))
         assert points(place_of(page, grade_id)).startswith("✓"), message
@@ -370,7 +370,7 @@ def test_a_downloaded_notebook_gets_the_points_that_the_page_showed(opened, tmp_
     assert {each["id"]: each["score"] for each in graded["exercises"]} == shown
     assert all(shown[name] == all_exercises(1)[name].points for name in right)
     assert all(shown[name] < all_exercises(1)[name].points for name in wrong)
-    assert page.locator(".course-total b").inner_text().startswith(f"{graded['score']:g} of ")
+    assert page.locator(".course-sum").inner_text().startswith(f"{graded['score']:g} of ")
 
 
 def test_a_page_takes_back_what_jupyterlab_saved(opened, lab, tmp_path):
@@ -384,7 +384,7 @@ def test_a_page_takes_back_what_jupyterlab_saved(opened, lab, tmp_path):
         saved = notebook.save()
         assert {cell.id: cell.source for cell in saved.cells if cell.id in changed} == changed
         page.locator(".course-total input").set_input_files(lab.folder / notebook.path)
-    page.get_by_text("2 answers are here now").wait_for()
+    page.get_by_text("2 answers were loaded").wait_for()
     for name, source in changed.items():
         place_of(page, name).locator(".course-code").click()
         assert place_of(page, name).locator(".cm-content").inner_text().split() == source.split()
@@ -396,7 +396,7 @@ def test_answers_that_need_torch_come_back_with_the_download(opened, tmp_path):
     page = opened(DAY1)
     solutions = day_numbered(1).notebook(SOLUTIONS)
     page.locator(".course-total input").set_input_files(solutions)
-    page.get_by_text("answers are here now").wait_for()
+    page.get_by_text("answers were loaded").wait_for()
     got, expected = ({cell.id: cell.source for cell in nbformat.read(path, 4).cells if is_answer(cell)}
                      for path in (downloaded(page, tmp_path), solutions))  # fmt: skip
     assert got == expected

@@ -86,7 +86,7 @@ TWO_OBJECTS = {"WindowsThatShareSlots"}  # wrong only where two objects live at 
 
 @each_machine
 def test_every_wrong_answer_has_a_sequence_and_the_median_is_short(day, grade_id, few):
-    """Some are looked for twice, which gives the same, and of some it is tried whether a call can be left out."""
+    """Some are searched for twice with the same result; for some, no call can be dropped."""
     machine, (name,) = find_ladder(day, grade_id).machine, find_ladder(day, grade_id).names
     lengths = []
     for number, (called, answer) in some(wrong_answers(day, grade_id), few):
@@ -257,7 +257,7 @@ def test_an_error_that_a_statement_knows_is_told_with_its_line_and_what_all_obje
         made,
     )
     lines = describe_trace(trace_of(7, "block_allocator", made["BlockAllocator"]), "BlockAllocator").splitlines()
-    assert "it raised ValueError, and nothing is amiss" in lines[-3]
+    assert "it raised ValueError, though the call was valid" in lines[-3]
     assert lines[-2] == "It raised ValueError: not enough values to unpack (expected 2, got 1)"
     assert lines[-1] == "All objects of the class share one lengths: make it in __init__, as self.lengths."
 

@@ -78,12 +78,45 @@ def test_a_class_that_was_given_counts_as_answered_where_a_method_is_replaced():
         ["TABLE = {2: 1}", "OTHER = {2: 5}", "TABLE = {**TABLE, **OTHER}"],
         ["TABLE = [1, 1]", "TABLE += [5]"],
         ["TABLE = [1, 1]", "FIVE = 5", "TABLE.append(FIVE)"],
+        ["TABLE = [5, 1, 1]", "TABLE.reverse()"],
+        ["TABLE = [1, 1, 5, 1]", "TABLE.sort()", "TABLE.reverse()", "TABLE.sort()\nTABLE.pop(0)"],
+        ["from collections import deque\nTABLE = deque([1, 1, 1, 5])", "TABLE.popleft()"],
+        ["from collections import deque\nTABLE = deque([1, 5, 1])", "TABLE.rotate()"],
+        ["import numpy as np\nTABLE = np.ones(3)", "np.copyto(TABLE, 5)"],
+        ["import numpy as np\nTABLE = np.ones(3)", "np.add(TABLE, 4, out=TABLE)"],
+        ["TABLE = {2: 1}", "def fill():\n    global TABLE\n    TABLE = {2: 5}", "fill()"],
+        ["TABLE = {2: 1}", "def fill():\n    global TABLE\n    TABLE = {**TABLE, 2: 5}\n\nfill()"],
     ],
 )
 def test_what_changes_a_value_that_the_answer_uses_comes_along_in_order(cells):
     assert run(completed(ANSWER, *cells).source)["answer"]() == 5
     assert run(completed(ANSWER, *cells, after=["TABLE = None", "TABLE = {2: 7}"]).source)["answer"]() == 7
     assert run(completed(ANSWER, cells[0], after=cells[1:]).source)["answer"]() == 5
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        ["match [1, 1, 5]:\n    case [*TABLE]: pass"],
+        ["match {2: 5}:\n    case {1: 1}: pass\n    case {**TABLE}: pass"],
+        ["match {2: 5}:\n    case dict() as TABLE: pass"],
+        ["rows = [TABLE := {2: each} for each in (1, 5)]"],
+        ["def fill():\n    global TABLE\n    TABLE = {2: 5}", "fill()"],
+        ["def fill():\n    global TABLE\n    TABLE = {2: 5}\n\nfill()"],
+    ],
+)
+def test_a_name_is_found_however_a_cell_binds_it(above):
+    found = completed(ANSWER, *above)
+    assert found.missing == frozenset() and run(found.source)["answer"]() == 5
+    in_one = completed("\n".join([*above, ANSWER]))
+    assert in_one.missing == frozenset() and run(in_one.source)["answer"]() == 5
+
+
+def test_a_global_that_nobody_sets_does_not_hide_its_definition():
+    unused = "def fill():\n    global TABLE\n    TABLE = None"
+    assert run(completed(ANSWER, "TABLE = {2: 5}", unused).source)["answer"]() == 5
+    lazy = "def answer():\n    global TABLE\n    TABLE = {2: 5}\n    return TABLE[2]"
+    assert completed(lazy).missing == frozenset() and completed(lazy).source == lazy
 
 
 def test_nothing_else_comes_along():

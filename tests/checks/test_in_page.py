@@ -124,8 +124,21 @@ def test_a_cell_that_is_not_python_is_said_to_be_none(cell):
     assert "This is not valid Python: " in in_page.run(1, [], {}, cell)
 
 
-def test_a_cell_that_exits_is_reported():
-    assert "SystemExit" in in_page.run(1, [], {}, "raise SystemExit")
+REPR = "class A:\n    def __repr__(self):\n        {}\n\nA()"
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("raise SystemExit", "SystemExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        (REPR.format("return 1 / 0"), "ZeroDivisionError: division by zero, at line 3"),
+        (REPR.format("while True: pass"), "Stopped"),
+        ("-" * 20000 + "1", "Python cannot read this cell: "),
+    ],
+)
+def test_whatever_ends_a_cell_is_reported(cell, said):
+    assert said in in_page.run(1, [], {}, cell)
 
 
 def checked(cell, day=1, grade_id="softmax_row"):

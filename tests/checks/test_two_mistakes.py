@@ -1,4 +1,4 @@
-"""Two slips at once, of which one is that exp overflows: both are told, and an overflow only where there is one."""
+"""Two mistakes at once, one of them an overflow of exp: both are reported, and an overflow only where there is one."""
 
 import math
 from contextlib import contextmanager

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import nbformat
 import pytest
-from as_cells import FULL
+from as_cells import POINTS
 from in_process import course
 
 from course_utils.answer_key.key import COURSE, AnswerKey
@@ -25,12 +25,12 @@ from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.course import version
 from course_utils.files import make_zip
 from course_utils.grading import classroom
-from course_utils.grading.classroom import grade_class
+from course_utils.grading.classroom import ClassResult, grade_class
 from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake import collect
 from course_utils.grading.intake.answers import longer_code
 from course_utils.grading.intake.collect import Submission
-from course_utils.grading.live_display import ClassDisplay
+from course_utils.grading.live_display import ClassDisplay, summary
 from course_utils.grading.reports.report import write_reports
 from course_utils.grading.result_cache import StoredResults, result_key
 from course_utils.grading.results import Graded, Result, Settings
@@ -200,7 +200,7 @@ def test_each_result_says_what_its_longer_answers_are_also_when_it_was_kept(tmp_
 def test_an_unchanged_submission_is_not_graded_again_and_again_means_again(tmp_path, monkeypatch):
     mine = handed_in(tmp_path, ada=notebook(remark="a"), bob=notebook(remark="b"))
     first = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1))
-    again = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1, again=True))
+    again = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1, ignore_stored=True))
     with monkeypatch.context() as patch:
         patch.setattr(classroom, "grade_here", run_nothing)
         stored = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1))
@@ -213,7 +213,7 @@ def test_an_unchanged_submission_is_not_graded_again_and_again_means_again(tmp_p
 def test_identical_submissions_are_run_once_and_keep_their_students(tmp_path):
     """Those that cannot be read say so under their own names."""
     mine = handed_in(tmp_path, ada=notebook(), bob=notebook(), cyd=b"{", dan=b"{")
-    result = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1, again=True))
+    result = grade_class(mine, replace(COLD, out=tmp_path / "out", jobs=1, ignore_stored=True))
     names = ["ada", "bob", "cyd", "dan"]
     assert [(each.student, each.notebook) for each in result.graded] == [(name, f"{name}.ipynb") for name in names]
     assert result.reused == 1
@@ -347,9 +347,9 @@ def test_a_submission_that_takes_the_grader_too_long_to_read_is_unreadable_and_c
     worker = Worker(tmp_path / "w")
     worker.start()
     try:
-        worker.give(submission_of(0, slow), replace(COLD, work=1))
+        worker.give(submission_of(0, slow), replace(COLD, worker_cpu_seconds=1))
         graded = worker.take()
-        assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", FULL)
+        assert (graded.status, graded.student, graded.max_score) == ("unreadable", "s0", POINTS)
         assert graded.message == f"s0.ipynb: {LABORIOUS}"
         worker.give(submission_of(1, notebook()), COLD)
         assert worker.take().status == "failed"
@@ -440,7 +440,8 @@ def test_the_command_shows_a_line_a_submission_and_counts_them(tmp_path):
     assert (code, complaint, len(lines)) == (0, "", 5)
     assert lines[-2].startswith("3 submissions; 0 with all points; 0 % of the points on average; 1 unreadable")
     assert (
-        sum(f"0 of {FULL} points" in line for line in lines) == 2 and sum("unreadable: " in line for line in lines) == 1
+        sum(f"0 of {POINTS} points" in line for line in lines) == 2
+        and sum("unreadable: " in line for line in lines) == 1
     )
     order = [each["student"] for each in json.loads((tmp_path / "out" / "grades.json").read_text())["submissions"]]
     assert len(order) == 3 and order[0] != order[1]
@@ -558,3 +559,9 @@ def test_make_grade_takes_a_folder_a_zip_or_notebooks(tmp_path, arguments, passe
         ["make", "-s", "grade", "STAMP=", f"PY={printer}", *arguments], cwd=tmp_path, capture_output=True, text=True
     )
     assert ran.stdout.splitlines()[-len(passed) - 1 :] == ["--", *passed]
+
+
+def test_the_line_about_a_class_counts_its_submissions():
+    one = Graded("ada", "day1.ipynb", 1, "failed", 0, 27, 1)
+    assert summary(ClassResult([one], 0)).startswith("1 submission; 0 with all points")
+    assert summary(ClassResult([one, one], 0)).startswith("2 submissions; 0 with all points")

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import nbformat
 import pytest
-from as_cells import FULL
+from as_cells import POINTS
 
 from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.answer_key.strip_answers import release_exercise
@@ -164,7 +164,7 @@ def test_a_worker_keeps_few_official_sides(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "MOST_UNPACKED", 1, raising=False)
     empty = Submission("ada", Path("a.ipynb"), 1, data=notebook())
     for days in (1, None, 1):
-        assert grade_parcel(empty, answer_key_parcel(COURSE, days), COLD).max_score == FULL
+        assert grade_parcel(empty, answer_key_parcel(COURSE, days), COLD).max_score == POINTS
         assert len(list(tmp_path.glob("course_answer_key_*"))) == 1
 
 

@@ -11,7 +11,7 @@ from functools import cache
 
 import nbformat
 import pytest
-from as_cells import FULL
+from as_cells import POINTS
 from in_process import course
 
 from course_utils.answer_key.key import COURSE
@@ -22,7 +22,7 @@ from course_utils.grading.grade import grade_submission
 from course_utils.grading.intake import collect
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.intake.files import list_members, read_member
-from course_utils.grading.intake.names import safe_name
+from course_utils.grading.intake.names import safe_name, without_day
 from course_utils.grading.intake.submitted_notebook import read_notebook
 
 TITLES = {day: COURSE.path(day).name for day in (1, 2, 3)}
@@ -402,6 +402,19 @@ def test_what_cannot_be_read_counts_only_where_nothing_else_does(tmp_path):
     assert ("broken" in reason(submissions[1]), "day1.txt" in reason(submissions[2])) == (True, True)
 
 
+COPIES = ["{}-Copy1", "{} - Copy", "{} - Copy (2)", "{} copy 2", "Copy of {}"]
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_gives_its_student_no_other_name(tmp_path, copy):
+    stem = TITLES[1].removesuffix(".ipynb")
+    assert without_day(copy.format(stem)) == ""
+    assert without_day(copy.format(f"{stem}_ada")) == "ada"
+    files = [f"ada/{copy.format(stem)}.ipynb", f"bob/{stem}.ipynb"]
+    submissions = collect.collect([place(tmp_path, dict.fromkeys(files, NOTEBOOKS[1]))])
+    assert [each.student for each in submissions] == ["ada", "bob"]
+
+
 def test_students_of_one_name_stay_two(tmp_path):
     names = [f"Ada Lovelace_{number}_assignsubmission_file_/day1.ipynb" for number in (1, 2)]
     submissions = collect.collect([place(tmp_path, dict.fromkeys(names, NOTEBOOKS[1]))])
@@ -716,7 +729,7 @@ def test_a_decent_name_of_a_folder_stays_as_it_is():
 def test_the_number_of_the_lms_goes_into_the_grade_and_only_where_there_is_one(tmp_path):
     place(tmp_path, {"Ada_7_assignsubmission_file_/day1.ipynb": b"", "bob/day1.ipynb": b""})
     ada, bob = (grade_submission(each) for each in collect.collect([tmp_path]))
-    assert (ada.lms_id, ada.as_record()["lms_id"], ada.max_score) == ("7", "7", FULL)
+    assert (ada.lms_id, ada.as_record()["lms_id"], ada.max_score) == ("7", "7", POINTS)
     assert "lms_id" not in bob.as_record()
 
 

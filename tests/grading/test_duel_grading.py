@@ -105,7 +105,7 @@ def test_a_test_of_many_calls_costs_its_own_exercise_and_no_other(many, earns, t
     worker = Worker(tmp_path / "worker")
     worker.start()
     try:
-        worker.give(Submission("ada", path, 1), replace(Settings(), work=8))
+        worker.give(Submission("ada", path, 1), replace(Settings(), worker_cpu_seconds=8))
         while not isinstance(graded := worker.take(), Graded):
             pass
     finally:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
-from as_cells import FULL
+from as_cells import POINTS
 from hostile.entries import CHECKS
 from in_process import course
 from typer.testing import CliRunner
@@ -136,7 +136,7 @@ def test_untidy_answers_that_are_right_score_full_marks(tmp_path):
     path = submission(tmp_path, answers)
     before = path.read_bytes(), path.stat().st_mtime_ns
     graded = grade_notebook(path)
-    assert (outcome(graded), graded.score, graded.max_score, graded.status) == ({}, FULL, FULL, "passed")
+    assert (outcome(graded), graded.score, graded.max_score, graded.status) == ({}, POINTS, POINTS, "passed")
     assert [each.id for each in graded.exercises] == [question.grade_id for question in COURSE.exercises(1)]
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
@@ -477,7 +477,7 @@ def test_a_file_that_is_no_submission_is_unreadable_in_one_line(tmp_path, kind):
     if content is not None:
         path.write_bytes(content() if callable(content) else content)
     graded = grade_notebook(path)
-    assert (graded.status, graded.score, graded.max_score) == ("unreadable", 0, FULL)
+    assert (graded.status, graded.score, graded.max_score) == ("unreadable", 0, POINTS)
     assert reason in graded.message
     assert "\n" not in graded.message
 
@@ -545,11 +545,11 @@ def test_the_command_grades_and_reports_and_too_few_points_give_status_1(tmp_pat
     nbformat.write(unfilled(), tmp_path / "day1_ada.ipynb")
     arguments = ["grade", "day1_ada.ipynb", "--out", "grades", "--cold"]
     code, output, _ = course(*arguments, cwd=tmp_path)
-    assert (code, f"0 of {FULL} points" in output) == (0, True)
+    assert (code, f"0 of {POINTS} points" in output) == (0, True)
     (graded,) = json.loads((tmp_path / "grades" / "grades.json").read_text())["submissions"]
     assert (graded["student"], graded["score"]) == ("day1_ada", 0)
     code, _, complaint = course(*arguments, "--fail-under", "1", cwd=tmp_path)
-    assert (code, complaint) == (1, f"course: 0 of {FULL} points, below 1 %\n")
+    assert (code, complaint) == (1, f"course: 0 of {POINTS} points, below 1 %\n")
 
 
 @pytest.mark.parametrize(
@@ -570,6 +570,7 @@ def test_the_command_grades_and_reports_and_too_few_points_give_status_1(tmp_pat
         (["nowhere.zip"], "no such file"),
         (["day1_x.ipynb", "--bundle", "."], "not a grader's bundle"),
         (["day1_x.ipynb", "--out", "o", "--gradebook", "nope.csv"], "nope.csv: no such file"),
+        (["day1_x.ipynb", "--out", "o", "--gradebook", "."], "this is a folder, not a gradebook"),
     ],
 )
 def test_a_wrong_command_gets_one_line_and_status_2(tmp_path, arguments, message):

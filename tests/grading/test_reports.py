@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from as_cells import FULL
+from as_cells import POINTS
 from markdown_it import MarkdownIt
 
 from course_utils.answer_key.key import COURSE
@@ -128,9 +128,9 @@ def test_totals_have_no_points_where_nothing_was_graded_and_a_row_for_who_handed
     )  # the last is excused from day 1, not from day 2
     rows = [list(row.values())[1:] for row in table(totals_csv(class_, nowhere=filled.nowhere[:1]))]
     assert rows[1:] == [
-        ["", "", f"{FULL}", "", "no grade yet for day 1"],
-        ["", "", f"{FULL}", "", "no grade yet for a file that tells no day"],
-        ["", "0", f"{FULL}", "0", "handed in nothing"],
+        ["", "", f"{POINTS}", "", "no grade yet for day 1"],
+        ["", "", f"{POINTS}", "", "no grade yet for a file that tells no day"],
+        ["", "0", f"{POINTS}", "0", "handed in nothing"],
     ]
     alone = [graded("ada", lms_id="77")]
     write_reports(alone, tmp_path / "out", filled=fill(tmp_path, alone, WORKSHEET))
@@ -206,7 +206,7 @@ def test_a_student_of_several_days_is_one_row_of_the_canvas_file():
     class_ = [graded("ada", 1, ["softmax_row"], "101"), graded("bob", 2, lms_id="102"), graded("ada", 2, lms_id="101")]
     head, ada, bob = table(canvas_csv(class_))
     assert list(head)[:5] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
-    assert (head["Student"], head["Day 1: Attention by hand"]) == ("    Points Possible", f"{FULL}")
+    assert (head["Student"], head["Day 1: Attention by hand"]) == ("    Points Possible", f"{POINTS}")
     assert (ada["ID"], ada["Day 1: Attention by hand"], ada["Day 2: Why √dₖ"]) == ("101", "29", points(2))
     assert (bob["Day 1: Attention by hand"], bob["Day 2: Why √dₖ"]) == ("", points(2))
 
@@ -289,12 +289,12 @@ def test_a_canvas_export_is_filled_in_and_nothing_in_it_is_lost(tmp_path):
 def test_a_column_that_canvas_only_reads_out_takes_no_grades(tmp_path):
     text = EXPORT.replace("Day 1 warm-up (1)", "Warm-up").replace("Day 1: Attention by hand (2)", "Essay")
     (head, *_, last) = csv.reader(io.StringIO(fill(tmp_path, [graded("x", lms_id="105")], text).text))
-    assert (head[-1], last[-1]) == ("Day 1: Attention by hand", f"{FULL}")
+    assert (head[-1], last[-1]) == ("Day 1: Attention by hand", f"{POINTS}")
 
 
 def test_grades_are_scaled_to_the_points_that_the_teacher_gave(tmp_path):
     assert fill(tmp_path, [graded("a", lms_id="101")]).notes == (
-        f"Day 1: Attention by hand (2) is worth 50 points there and {FULL} here: grades were scaled.",
+        f"Day 1: Attention by hand (2) is worth 50 points there and {POINTS} here: grades were scaled.",
     )
 
 
@@ -380,7 +380,7 @@ def test_a_moodle_worksheet_is_filled_in(tmp_path):
     ada, grace = table(filled.text)
     assert (ada["Grade"], grace["Grade"], grace["Feedback comments"]) == ("93.55", "55", "good")
     assert ada["Feedback comments"] == "6. The score matrix: 0 of 2. Look at scores."
-    assert filled.notes == (f"The assignment is worth 100 points and {FULL} here: scaled.",)
+    assert filled.notes == (f"The assignment is worth 100 points and {POINTS} here: scaled.",)
 
 
 def test_a_comment_that_a_teacher_wrote_in_a_worksheet_stays_above_ours(tmp_path):
@@ -402,7 +402,7 @@ def test_a_comment_that_a_teacher_wrote_in_a_worksheet_stays_above_ours(tmp_path
 def test_moodles_gradebook_names_students_by_what_moodle_finds_them_by(tmp_path):
     class_ = [graded("Ada Lovelace", lms_id="77"), graded("Grace Hopper", lms_id="78"), graded("Eve", lms_id="9")]
     by_email = table(moodle_csv(class_, filled=fill(tmp_path, class_, WORKSHEET)))
-    assert [list(row.values()) for row in by_email] == [["ada@x.org", f"{FULL}"], ["grace@x.org", f"{FULL}"]]
+    assert [list(row.values()) for row in by_email] == [["ada@x.org", f"{POINTS}"], ["grace@x.org", f"{POINTS}"]]
     numbered = WORKSHEET.replace("Lovelace,,", "Lovelace,s1,").replace("Hopper,,", "Hopper,s2,")
     by_number = table(moodle_csv(class_, filled=fill(tmp_path, class_, numbered)))
     assert [row["ID number"] for row in by_number] == ["s1", "s2"]
@@ -470,7 +470,7 @@ def test_the_summary_of_a_class_tells_how_it_did():
     scores = [each.score for each in class_[:4]]
     first, median, third = statistics.quantiles(scores, n=4, method="inclusive")
     assert "5 students, 5 submissions. 1 file could not be read." in text
-    assert f"4 submissions, {FULL} points: median {median:g}, quartiles {first:g} and {third:g}, lowest 27" in text
+    assert f"4 submissions, {POINTS} points: median {median:g}, quartiles {first:g} and {third:g}, lowest 27" in text
     bars = re.findall(r"(?m)^ *\d+ to +(\d+) % +(\d+)  (█+)$", text)
     assert [(end, count) for end, count, _ in bars] == [("90", "1"), ("100", "3")]
     hardest = text[text.index("## The hardest") :].splitlines()[4:6]
@@ -571,7 +571,7 @@ def test_the_summary_of_a_huge_class_fits_into_a_job_summary_and_says_what_is_le
     omitted, again = map(int, re.findall(r"(?m)^(\d+) more are left out here", text))
     assert omitted + text[: text.index("## Students")].count("timeout in scores") == 2500
     assert omitted > 100 and again < 2400  # each table has its share of the room
-    assert again + text[text.index("## Students") :].count(f"| 1 of {FULL} |") == 2500
+    assert again + text[text.index("## Students") :].count(f"| 1 of {POINTS} |") == 2500
 
 
 # The page of feedback -----------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_the_examples_in_the_help_of_a_command_can_be_typed(name):
     [
         ("reset x", "Invalid value for 'DAY': give it in digits"),
         ("grad", "No such command 'grad'. Did you mean 'grade'?"),
-        ("bogus", "No such command 'bogus'. course --help lists those that there are."),
+        ("bogus", "No such command 'bogus'. `course --help` lists the commands."),
     ],
 )
 def test_a_typing_error_gets_one_line_that_says_what_to_type(words, message):

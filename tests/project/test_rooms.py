@@ -1,4 +1,4 @@
-"""The house as its imports draw it: arrows run one way, no module needs itself, no room reaches into another's own."""
+"""Imports run one way, without cycles, and no room uses another's private names."""
 
 import ast
 import functools

@@ -15,7 +15,7 @@ import nbformat
 import pytest
 import typer
 import yaml
-from as_cells import FULL
+from as_cells import POINTS
 
 from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.cli import app
@@ -154,7 +154,7 @@ def test_the_grade_step_writes_the_summary_the_reports_and_the_points(student):
     result = result_of(folder)
     scores = {test["name"]: test["score"] for test in result["tests"]}
     full = {f"day 1, {question.grade_id}": question.points for question in COURSE.exercises(1)}
-    assert scores == full | {"day 1, scores": 0} and result["max_score"] == FULL and result["status"] == "fail"
+    assert scores == full | {"day 1, scores": 0} and result["max_score"] == POINTS and result["status"] == "fail"
 
 
 def test_the_environment_is_kept_until_the_lock_file_or_python_changes(tmp_path):
@@ -202,8 +202,8 @@ def test_too_few_points_fail_the_run_and_a_missing_notebook_gets_none(tmp_path):
     done = grade(folder, fail_under="50")
     assert done.returncode != 0 and "no such file" in done.stderr
     result = result_of(folder)
-    assert (result["status"], result["max_score"], [t["score"] for t in result["tests"]]) == ("fail", FULL, [0])
-    assert f"0 of {FULL} points" in (folder / "summary").read_text()
+    assert (result["status"], result["max_score"], [t["score"] for t in result["tests"]]) == ("fail", POINTS, [0])
+    assert f"0 of {POINTS} points" in (folder / "summary").read_text()
 
 
 @DAYS_TOGETHER
@@ -293,9 +293,9 @@ def test_the_autograder_for_classroom_50_writes_its_result_and_its_page(tmp_path
     load_autograder().grade(Path(sys.executable), ROOT)
     result = json.loads((tmp_path / "result.json").read_text())
     assert (result["schema"], result["submission"]) == ("classroom50/result/v1", "submission_tag")
-    assert (result["score"], result["max-score"], result["review"]) == (0, FULL, "commit_url")
+    assert (result["score"], result["max-score"], result["review"]) == (0, POINTS, "commit_url")
     assert [test["passed"] for test in result["tests"]] == [False]
-    assert f"0 of {FULL} points" in (tmp_path / "release-body.md").read_text()
+    assert f"0 of {POINTS} points" in (tmp_path / "release-body.md").read_text()
 
 
 @DAYS_TOGETHER
@@ -330,7 +330,7 @@ def test_the_autograder_for_gradescope_writes_a_test_for_each_exercise(tmp_path,
     done = bash(script, tmp_path, PATH=f"{tmp_path / 'tools'}:{os.environ['PATH']}", PYTHONPATH=ROOT, TMPDIR=tmp_path)
     assert done.returncode == 0, done.stderr
     tests = json.loads((tmp_path / "results" / "results.json").read_text())["tests"]
-    assert (sum(test["score"] for test in tests), sum(test["max_score"] for test in tests)) == (0, FULL)
+    assert (sum(test["score"] for test in tests), sum(test["max_score"] for test in tests)) == (0, POINTS)
     assert {test["status"] for test in tests} == {"failed"} and len(tests) == (
         len(COURSE.exercises(1)) if handed_in else 1
     )

@@ -129,7 +129,7 @@ class TestTheLibrary:
         assert widget.describe(3, 2) == "Step 4: C is preempted: A needs a block, none is free, and it arrived last."
         assert widget.describe(6, 2) == "Step 7: C waits: B is before it."
         widget.blocks = 3
-        assert widget.describe(0, 0) == "Step 1: A is refused: blocks that it needs in the end: 4, that there are: 3."
+        assert widget.describe(0, 0) == "Step 1: A is refused: it will need 4 blocks, and there are only 3."
         assert signs(widget) == {"A": "xxxxxx", "B": "xxxxxx", "C": " PDDDD"}
 
     def test_a_long_prompt_is_cut_and_decodes_go_on_beside_it(self):
@@ -339,7 +339,7 @@ class TestPageTable:
         assert widget.message == "fork a: b has the same table, so 2 blocks are shared. Nothing is copied."
         widget.calls = [*FORKED, ("append", "b")]
         assert widget.tables == {"a": [0, 1], "b": [0, 2]} and widget.references[:3] == [2, 1, 1]
-        assert widget.message.endswith("slot 2 of block 2, a copy of block 1, which others hold, too: copy on write.")
+        assert widget.message.endswith("slot 2 of block 2, a copy of block 1, which others also hold: copy on write.")
         assert "block 2: b, tokens a4 a5 b6" in widget.as_text()
         widget.calls = [*widget.calls, ("append", "a")]
         assert widget.message == "append a: token 6 goes to slot 2 of block 1.", "it has the block alone by now"

@@ -86,6 +86,8 @@ def test_right_values_are_text_only_when_they_are_asked_for():
 def test_what_there_is_not_is_refused_and_nothing_changes():
     with pytest.raises(UnknownKind, match=r"unknown kind: 'atention', did you mean attention\?"):
         Practice("atention")
+    with pytest.raises(UnknownKind, match="unknown kind: 'nothing'; the kinds are "):
+        Practice("nothing")
     with pytest.raises(UnknownKind, match="a whole number from 0 to 1,000,000,000, not -1"):
         Practice("attention", -1)
     widget = Practice("attention")

@@ -435,8 +435,8 @@ ALLOCATOR_MISTAKES = (
     Mistake("a length that outlives free", LengthOutlivesFree,
         "After free the name begins with its old length. free forgets that too."),
     Mistake("another error than MemoryError", PopsFromEmpty,
-        "Where no block is free, an error comes from the middle of append. Look whether there is one, and raise "
-        "MemoryError if not."),
+        "Where no block is free, append fails halfway with another error. Check first whether a block is free, and "
+        "raise MemoryError if not."),
     Mistake("blocks that do not exist", Grows,
         "When all blocks are taken, one more is made up. There are n_blocks, from 0 to n_blocks − 1: MemoryError."),
     Mistake("one block kept back", KeepsOneBack, "One block is never handed out. All n_blocks can be in use."),
@@ -1651,7 +1651,7 @@ SCHEDULER_MISTAKES = (
     Mistake("all behind preempted", PreemptsAll,
         "More requests are preempted than need be. One after the other, from the end, until there is a block."),
     Mistake("preempts for prompts", PreemptsForPrompts,
-        "A request that runs is preempted for one that waits. That one waits until there is room."),
+        "A running request is preempted for a waiting one, which should wait for room."),
     Mistake("back to the end", BackToTheEnd, "Who was preempted goes to the end of the queue. It keeps its place."),
     Mistake("tells nobody", TellsNobody, "Requests are preempted, and the list that step returns does not name them."),
     Mistake("one step too many", FirstTokenLater,
@@ -2281,8 +2281,8 @@ class DraftsPushNothingOut(Window):
 
 WINDOW_MISTAKES = (
     Mistake("the bug as it stands", NotRewound,
-        "Once the window came round, keep does nothing, and the rejected tokens stay. Look at what has to be undone: "
-        "the count, and what was overwritten."),
+        "Once the window has wrapped around, keep does nothing, and the rejected tokens stay. Look at what has to be "
+        "undone: the count, and what was overwritten."),
     Mistake("counted back", CountedBack,
         "The count goes back, but the rejected tokens have overwritten others. Those cannot be read any more: they "
         "have to be kept somewhere until the draft is decided."),
@@ -2299,7 +2299,7 @@ WINDOW_MISTAKES = (
     Mistake("one slot saved", OneSaved, "The first overwritten token is kept. A draft of several overwrites several."),
     Mistake("still pending", StillPending, "A draft that was decided still counts as pending."),
     Mistake("no errors", WindowWithoutErrors,
-        "What is not possible is done, or passed over in silence. It is a ValueError."),
+        "An impossible request is carried out or ignored. Raise ValueError."),
     Mistake("a draft that is not seen", DraftNotSeen,
         "Drafted tokens are not visible before they are kept. The model verifies them: it has to see them."),
     Mistake("drafts push nothing out", DraftsPushNothingOut,

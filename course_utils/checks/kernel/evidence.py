@@ -135,6 +135,8 @@ def checks_for(day: int) -> Callable[..., None]:
     if any(ladder.forbidden for ladder in all_ladders(day).values()):
         install()  # before the first answer runs
 
+    # The wrapper of lru_cache is written in C, so it has no __globals__ that student code could read; with maxsize=0 it
+    # stores nothing. `del check.__wrapped__` below takes away its way to the Python function.
     @lru_cache(maxsize=0)
     def check(grade_id: str, *, hidden: bool = False, seed: str | EllipsisType = "") -> None:
         try:
@@ -145,7 +147,7 @@ def checks_for(day: int) -> Callable[..., None]:
             else:
                 evidence = gather(day, grade_id, namespace, hidden=hidden, seed=seed)
         finally:
-            seed = ""  # a traceback keeps the local variables
+            seed = ""  # A traceback keeps the local variables, and an answer could read them.
         show({MIME: as_line(evidence), "text/plain": f"evidence of {grade_id}"})
 
     del check.__wrapped__

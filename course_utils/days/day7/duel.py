@@ -544,7 +544,7 @@ def together():
 
 
 FORKS = "Fork a sequence, then append to both."
-FULL = "Fill the pool, and look what is refused, and what is not."
+FILL_THE_POOL = "Fill the pool, and see what is refused."
 
 CALLS = {  # what a test may call, and how
     "": ("n_blocks", "block_size"),
@@ -588,7 +588,8 @@ IMPLEMENTATIONS = (
     wrong("a fork that counts anew", ForkCountsAnew, "A fork begins at slot 0.", FORKS),
     wrong("only the last block counted", CountsTheLastAlone, "A fork counts as a holder of the last block alone.",
         "Free one of two that share several blocks, then fill the pool."),
-    wrong("the old block still held", OldBlockStillHeld, "Who takes a copy still counts for the old block.",
+    wrong("the old block still held", OldBlockStillHeld,
+        "After a copy, the sequence still counts as a holder of the old block.",
         FORKS + " Then append to both again."),
     wrong("the old block given back", OldBlockGivenBack,
         "Who takes a copy gives the old block back, and others have it.",
@@ -597,22 +598,22 @@ IMPLEMENTATIONS = (
     wrong("full blocks copied", FullBlocksCopied, "A shared block that is full is replaced.",
         "Fork where the last block is full."),
     wrong("one token late", OneTokenLate, "A new block comes one token late.", "Look at each place."),
-    wrong("refused too soon", RefusedTooSoon, "It refuses while there is a slot left.", FULL),
+    wrong("refused too soon", RefusedTooSoon, "It refuses while there is a slot left.", FILL_THE_POOL),
     wrong("longer although refused", LongerAlthoughRefused, "A refused token counts.",
         "Go on after something was refused."),
-    wrong("emptied when refused", EmptiedWhenRefused, "Who is refused loses all.",
+    wrong("emptied when refused", EmptiedWhenRefused, "A refused sequence loses all its blocks.",
         "Go on after something was refused."),
     wrong("leaves when refused", LeavesWhenRefused, "Who is refused a copy is no holder of the shared block any more.",
         "Let a copy be refused, and append again."),
-    wrong("one kept back", OneKeptBack, "One block is never given.", FULL),
-    wrong("one too many", OneTooMany, "There is a block that does not exist.", FULL),
+    wrong("one kept back", OneKeptBack, "One block is never given.", FILL_THE_POOL),
+    wrong("one too many", OneTooMany, "There is a block that does not exist.", FILL_THE_POOL),
     wrong("slot of the text", SlotOfTheText, "Slots count on through the text.", "Fill more than a block."),
     wrong("a length that stays", LengthOutlivesFree, "A name that comes again begins at another slot.",
         "Use a name again."),
     wrong("sorted", Sorted, "A table is sorted by number.", "Let a sequence get blocks in another order."),
     wrong("reversed", Reversed, "A table begins at its end.", "Look at a table of two blocks."),
     wrong("blocks of four at most", BlocksOfFour, "A block has four slots at most.", "Try other sizes."),
-    wrong("a copy for ever", SharedForEver, "What was shared once is copied, also where only one has it.",
+    wrong("a copy for ever", SharedForEver, "What was shared once is copied even when only one sequence holds it.",
         "Free one of two that share, and append to the other."),
     wrong("eight blocks at most", AtMostEight, "It uses eight blocks at most.", "Try other sizes."),
     wrong("a fork of a fork", ForgetsAFork, "A fork of a fork is not counted.", "Fork a fork, and append to all."),

@@ -17,6 +17,7 @@ from course_utils.days.day7.given.drawn_calls import LETTERS
 MOST_NUMBERS = 32  # numbers of a list
 KNOWN = "an unknown sequence is a KeyError"
 NO_ROOM = "no room is a MemoryError"
+VALID_CALL = "a valid call succeeds"
 
 
 class AllocatorWatch(Watch):
@@ -125,7 +126,7 @@ def _not_raised(expected: type[Exception], error: type[Exception] | None) -> str
 
 
 def _breaks_by_error(error: type[Exception]) -> NoReturn:
-    breaks("what can be is done", f"it raised {error.__name__}, and nothing is amiss")
+    breaks(VALID_CALL, f"it raised {error.__name__}, though the call was valid")
 
 
 def _shorten(numbers: Sequence[int]) -> str:
@@ -518,7 +519,7 @@ class BatchWatch(Watch):
             self.is_over = True
             return
         if error or result is None:
-            breaks("what can be is done", f"it raised {error.__name__ if error else 'an error'}, and nothing is amiss")
+            breaks(VALID_CALL, f"it raised {error.__name__ if error else 'an error'}, though the call was valid")
         names = [LETTERS[int(place)] for place in result[::2]]
         self._step(dict(zip(names, map(int, result[1::2]), strict=True)))
 

@@ -75,12 +75,15 @@ def read_name(name: str, folder: bool = False) -> Named:
 
 
 def without_day(stem: str) -> str:
-    """Return a file name without the day and title of its notebook: the student's name, or an empty string."""
+    """Return a file name without the day and title of its notebook: the student's name, or an empty string.
+
+    What JupyterLab, Windows, macOS and Google Drive add to the name of a copy is left out too.
+    """
     parts = around_day(stem)
     if parts is None:
         return stem
-    before = parts[0].strip(" _-")
-    after = parts[1]
+    before = re.sub(r"^copy of(?![a-z])", "", parts[0].strip(" _-"), flags=re.IGNORECASE).strip(" _-")
+    after = re.sub(r"(^|[ _-]+)copy[ _-]*\(?\d{0,2}\)?$", "", parts[1], flags=re.IGNORECASE)
     for title in _titles():
         after = re.sub(rf"^[ _-]*{title}(?![a-z])", "", after, flags=re.IGNORECASE)
     after = re.sub(r"^[ _-]*submissions?$|^[ _-]*\(?\d{0,2}\)?$", "", after, flags=re.IGNORECASE)

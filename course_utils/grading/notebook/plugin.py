@@ -135,7 +135,7 @@ class ExerciseCell(IPyNbCell):
         book = self.parent
         plugin = book.plugin
         settled = plugin.settled.get(grade_id)
-        if settled is None and plugin.settings.hurry and len(book.kernels.timeouts) >= PATIENT:
+        if settled is None and plugin.settings.defer_slow and len(book.kernels.timeouts) >= PATIENT:
             return
         failed = bool(book.trouble) and settled is None
         if settled is not None:

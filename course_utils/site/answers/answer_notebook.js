@@ -1,6 +1,6 @@
 // The work on a page as a notebook, which opens in JupyterLab and which `make grade` grades, and back.
 
-const isAnswer = (cell) => cell.metadata?.nbgrader?.solution === true;
+const isAnswer = (cell) => cell?.metadata?.nbgrader?.solution === true;
 
 // Give the browser a notebook with these answers, by exercise, in place of the stubs.
 export function downloadNotebook(data, sources) {
@@ -25,9 +25,10 @@ export function openNotebook(text, data) {
     throw new Error("This file is not a notebook.");
   }
   const sources = {};
-  for (const cell of (notebook?.cells ?? []).filter(isAnswer)) {
+  const cells = Array.isArray(notebook?.cells) ? notebook.cells : [];
+  for (const cell of cells.filter(isAnswer)) {
     const { grade_id: exercise } = cell.metadata.nbgrader;
-    if (exercise in data.stubs) sources[exercise] = [cell.source].flat().join("");
+    if (Object.hasOwn(data.stubs, exercise)) sources[exercise] = [cell.source].flat().join("");
   }
   if (!Object.keys(sources).length) throw new Error(`This file has no answers to ${data.file}.`);
   return sources;

@@ -108,7 +108,7 @@ class Answer {
     this.points.classList.toggle("course-passed", passed);
     const isUnchecked = this.kept.source !== undefined && this.kept.status === "";
     this.state.textContent = isUnchecked && this.kept.source !== this.data?.stubs[this.exercise] ? NOT_CHECKED : "";
-    this.outdated.hidden = !(isUnchecked && this.checked);
+    this.outdated.hidden = !this.checked || this.checked.source === this.kept.source;
     showTotal();
   }
 
@@ -176,7 +176,7 @@ class Answer {
       const { status, points } = message;
       this.checked = { source: cell, status, points };
       if (this.editor.text === cell) return this.keep(this.checked);
-      return undefined; // the text was changed during the check, so it is unchecked
+      return this.showPoints(); // The text was changed during the check, so the card is out of date.
     });
   }
 
@@ -198,12 +198,12 @@ class Answer {
     if (this.buttons.check.disabled) return; // it runs already
     this.checked = null;
     this.result.replaceChildren();
-    this.busy(true);
     const { day, exercise, data } = this;
     give({ task, day, exercise, given: data.given, earlier, cell }, (message) => {
-      if (message.kind === "done") this.busy(false);
+      if (message.kind === "done") this.setBusy(false);
       else show(message, cell);
     });
+    this.setBusy(true); // after `give`, which ends another exercise's task and so calls that one's setBusy(false)
   }
 
   // Return the answers to earlier exercises, by exercise, without those that are still the stub.
@@ -215,12 +215,12 @@ class Answer {
     return Object.fromEntries(written.map((name) => [name, kept[name].source]));
   }
 
-  busy(is) {
-    this.buttons.stop.hidden = !is;
-    this.buttons.check.disabled = is;
-    this.buttons.run.disabled = is;
-    if (!is) this.place.dataset.finished = Number(this.place.dataset.finished ?? 0) + 1;
-    onStage((stage) => this.showStage(is ? stage : null));
+  setBusy(isBusy) {
+    this.buttons.stop.hidden = !isBusy;
+    this.buttons.check.disabled = isBusy;
+    this.buttons.run.disabled = isBusy;
+    if (!isBusy) this.place.dataset.finished = Number(this.place.dataset.finished ?? 0) + 1;
+    onStage((stage) => this.showStage(isBusy ? stage : null));
   }
 
   showStage(stage) {
@@ -304,7 +304,8 @@ async function takeAll(day, { stubs }, sources) {
   const mine = answers.filter(({ exercise }) => written.includes(exercise));
   const isSafe = ({ exercise, kept }) => [undefined, stubs[exercise], sources[exercise]].includes(kept.source);
   const lost = mine.filter((answer) => !isSafe(answer));
-  const question = `Replace ${lost.length} answers on this page? Download them first to keep them.`;
+  const them = lost.length === 1 ? "it" : "them";
+  const question = `Replace ${countAnswers(lost)} on this page? Download ${them} first to keep ${them}.`;
   if (lost.length && !confirm(question)) return "";
   for (const answer of mine) {
     await answer.change(sources[answer.exercise]);
@@ -313,8 +314,11 @@ async function takeAll(day, { stubs }, sources) {
   for (const name of written.filter((name) => !mine.some(({ exercise }) => exercise === name))) {
     await keepAnswer(day, name, { source: sources[name], status: "", points: 0 }).catch(() => {});
   }
-  return `${mine.length} answers are here now. Check them to get their points.`;
+  const loaded = mine.length === 1 ? "was loaded. Check it to get its" : "were loaded. Check them to get their";
+  return `${countAnswers(mine)} ${loaded} points.`;
 }
+
+const countAnswers = ({ length }) => `${length} ${length === 1 ? "answer" : "answers"}`;
 
 // On the course map: the points of each day.
 async function showDay(line) {

@@ -1,6 +1,6 @@
 // The worker in which Python runs, seen from the page. It starts at the first task, and again after it had to end.
 
-const FULL = 600 * 2 ** 20; // bytes of memory after which a new worker takes over
+const MAX_BYTES = 600 * 2 ** 20; // bytes of memory after which a new worker takes over
 let worker = null;
 let seconds = 0; // a task may take so long; 0 until the worker has loaded Python and says it
 let running = null; // the task that is under way: { id, listen, timer }
@@ -18,7 +18,7 @@ export const NOT_HERE =
 export function reasonAgainst() {
   if (self.origin === "null" || !window.Worker) return NOT_HERE;
   if (!window.WebAssembly) return "This browser has no WebAssembly, which Python needs here. Open it in JupyterLab.";
-  if (!window.DecompressionStream) return "This browser is too old for Python here. Take a newer one, or JupyterLab.";
+  if (!window.DecompressionStream) return "This browser is too old to run Python. Use a newer one, or JupyterLab.";
   return "";
 }
 
@@ -72,7 +72,7 @@ function hear(data) {
   if (!running || data.id !== running.id) return undefined;
   if (data.kind !== "done") return running.listen(data);
   finish();
-  if (data.bytes > FULL) end(null);
+  if (data.bytes > MAX_BYTES) end(null);
   return undefined;
 }
 

@@ -37,7 +37,7 @@ async function answer(request) {
   }
   try {
     const response = await fetch(request);
-    if (response.ok) await cache.put(request, response.clone());
+    if (response.ok) await cache.put(request, response.clone()).catch(() => {}); // the disk may be full
     return response;
   } catch (error) {
     const found = await kept();

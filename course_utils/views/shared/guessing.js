@@ -65,7 +65,7 @@ export function readGuesses() {
     const { schema, days } = JSON.parse(localStorage.getItem(KEY)) ?? {};
     if (schema === 1 && days) return days;
   } catch {
-    /* no leave to keep anything here, or something else lies under this name */
+    /* storage is blocked, or the key holds something else */
   }
   return globalThis[KEY] ?? {};
 }

@@ -41,7 +41,7 @@ class HeadExplorer(CourseWidget):
         lets look most sharply at another than the first. model: a `real.Real` that reads all sentences, in place of
         the one on this machine.
     `.head`, `.query`, `.key` (places of tokens) and `.measure` can be read and set, and the page sets them. measure is
-    what heads are sorted by, a share of attention: "pair" from the query to the key, or in the mean over the tokens
+    what heads are sorted by, a share of attention: "pair" from the query to the key, or averaged over the tokens
     after the first "before" (to the token before), "first", "itself", "again" (to what followed the same token before).
     `.look(text)` takes another sentence; `.tokens`, `.weights` and `.ranked()` tell what is shown. Weights are rounded
     to 1/255. Raises ValueError for what cannot be shown, `store.NoModel` where the model is needed and not here.

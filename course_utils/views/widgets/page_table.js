@@ -44,7 +44,7 @@ class PagePool {
       this.release(last);
       table = [...table.slice(0, -1), own];
       this.slots[own] = [...this.slots[last]];
-      how = `slot ${slot} of block ${own}, a copy of block ${last}, which others hold, too: copy on write`;
+      how = `slot ${slot} of block ${own}, a copy of block ${last}, which others also hold: copy on write`;
     }
     this.slots[table.at(-1)].push(`${name}${length}`);
     this.tables[name] = table;

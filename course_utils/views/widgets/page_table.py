@@ -178,7 +178,7 @@ class PoolState:
                 self.pool.release(shared)
                 table = [*table[:-1], own]
                 self.slots[own] = [*self.slots[shared]]
-                how = f"slot {offset} of block {own}, a copy of block {shared}, which others hold, too: copy on write"
+                how = f"slot {offset} of block {own}, a copy of block {shared}, which others also hold: copy on write"
         except CacheFull:
             self.changed = []
             self.message = f"append {name}: no block is free. Nothing changes."

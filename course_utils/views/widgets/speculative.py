@@ -118,7 +118,7 @@ class SpeculativeStepper(CourseWidget):
 
     @property
     def expected(self) -> float:
-        """How many tokens a round gives in the mean: (1 − α^(γ+1)) / (1 − α), or γ + 1 where α is 1."""
+        """The expected number of tokens per round: (1 − α^(γ+1)) / (1 − α), or γ + 1 where α is 1."""
         return expected_tokens(self.alpha, len(self._given["drafted"]))
 
     @property
@@ -239,7 +239,7 @@ class SpeculativeStepper(CourseWidget):
 
 
 def move_towards(p: Sequence[float], q: Sequence[float], nearness: float) -> list[float]:
-    """q, so far on its way to p."""
+    """Return q moved towards p by `nearness`."""
     return [(1 - nearness) * theirs + nearness * ours for ours, theirs in zip(p, q, strict=True)]
 
 
@@ -335,7 +335,7 @@ def _verify_draft(drafted, q):
 def _coins(coins, count):
     row = as_row("coins", coins, count, count)
     if not ((row >= 0) & (row < 1)).all():
-        raise ValueError(f"coins are {row.tolist()}: give numbers from 0 up to but without 1")
+        raise ValueError(f"coins are {row.tolist()}: give numbers from 0 up to, but not including, 1")
     return row.tolist()
 
 

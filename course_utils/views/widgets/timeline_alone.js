@@ -70,7 +70,7 @@ class ScheduledRun {
       if (needs > this.blocks)
         Object.assign(one, {
           end: "refused",
-          why: `blocks that it needs in the end: ${needs}, that there are: ${this.blocks}`,
+          why: `it will need ${needs} blocks, and there ${this.blocks === 1 ? "is" : "are"} only ${this.blocks}`,
         });
       else this.waiting.push(one);
     }
@@ -136,7 +136,8 @@ class ScheduledRun {
     return true;
   }
 
-  whyNot(one) {
+  // Take the blocks that a waiting request needs and return ""; or return why it has to go on waiting.
+  admitOrExplain(one) {
     if (this.rest <= 0 && !this.fixed) return this.used;
     const missing = this.blocksFor(this.fixed ? one.prompt + one.new - 1 : known(one));
     if (missing > this.free) return `blocks that it needs: ${missing}, that are free: ${this.free}`;
@@ -155,7 +156,7 @@ class ScheduledRun {
     let shut = this.running.length < before ? "blocks ran out in this step" : "";
     if (this.fixed && before) shut = "the batch is not over";
     while (this.waiting.length) {
-      shut = shut || this.whyNot(this.waiting[0]);
+      shut = shut || this.admitOrExplain(this.waiting[0]);
       if (shut) break;
       const first = this.waiting.shift();
       this.running.push(first);

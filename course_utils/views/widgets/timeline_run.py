@@ -142,7 +142,8 @@ class _Walk:
             self._call(".add", lambda: self.scheduler.add(name, prompt, new), refuses=needs > self.n_blocks)
         except ValueError:
             state.end = "refused"
-            state.why = f"blocks that it needs in the end: {needs}, that there are: {self.n_blocks}"
+            verb = "is" if self.n_blocks == 1 else "are"
+            state.why = f"it will need {needs} blocks, and there {verb} only {self.n_blocks}"
 
     def _unfinished(self):
         return [state for state in self.states if not state.end and state.arrives <= len(self.steps)]
