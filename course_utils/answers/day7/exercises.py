@@ -39,7 +39,8 @@ BY_HAND_MISTAKES = (
     slip("place", [1, 1], "place names the row of the table. What stands in that row is the block."),
     slip("place", [7, 0], "place is one token too early: the last of 6 tokens is token 5, counted from 0."),
     slip("place", [4, 5],
-        "The second number of place counts from the beginning of the text. It should count from the beginning of the block."),
+        "The second number of place counts from the beginning of the text. It should count from the "
+        "beginning of the block."),
     slip("place", [1, 4], "place has its two numbers exchanged. The block comes first."),
     slip("place", [2, 1], "place counts tokens from 1. Token 5, counted from 0, is the sixth."),
 )  # fmt: skip
@@ -393,7 +394,8 @@ ALLOCATOR_MISTAKES = (
         "A block that was shared when it was freed never comes back: its count must go down with every table that "
         "lets go of it."),
     Mistake("a copy that keeps the old block", CopyKeepsTheOld,
-        "A sequence that takes a copy gives up the shared block. Its count must go down, or the last one to have it seems to "
+        "A sequence that takes a copy gives up the shared block. Its count must go down, or the last one "
+        "to have it seems to "
         "share it still."),
     Mistake("the copy goes to all", CopyForAll,
         "The fresh block replaces the old one in the tables of others too. Only the one that writes moves."),
@@ -1638,7 +1640,8 @@ SCHEDULER_MISTAKES = (
     Mistake("takes who never fits", TakesAll,
         "A request is taken that needs more blocks than there are. It could never end: ValueError at once."),
     Mistake("the last token counted", CountsTheLast,
-        "A request is refused that fits: its last new token is never computed, so prompt + new − 1 tokens need places."),
+        "A request is refused that fits: its last new token is never computed, so prompt + new − 1 "
+        "tokens need places."),
     Mistake("the prompt alone counted", PromptOnly,
         "A request is taken whose prompt fits, but not what it generates. prompt + new − 1 tokens need places."),
     Mistake("blocks rounded down", RoundsDown, "A block that is half full is a block: round up."),
@@ -1869,7 +1872,8 @@ BATCH_MISTAKES = (
     Mistake("who finds no block waits", BatchThatSkipsWhoFindsNone,
         "A request that finds no block is left out of the step. That is a MemoryError here: nobody goes on alone."),
     Mistake("the last token counted", BatchThatCountsTheLast,
-        "A request is refused that fits: its last new token is never computed, so prompt + new − 1 tokens need places."),
+        "A request is refused that fits: its last new token is never computed, so prompt + new − 1 "
+        "tokens need places."),
     Mistake("the prompt alone counted", BatchThatCountsThePrompt,
         "A request is taken whose prompt fits, but not what it generates. prompt + new − 1 tokens need places."),
     Mistake("takes who never fits", BatchThatTakesAll,

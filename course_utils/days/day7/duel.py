@@ -602,7 +602,8 @@ IMPLEMENTATIONS = (
         "Go on after something was refused."),
     wrong("emptied when refused", EmptiedWhenRefused, "A sequence that is refused loses everything.",
         "Go on after something was refused."),
-    wrong("leaves when refused", LeavesWhenRefused, "A sequence that is refused a copy no longer holds the shared block.",
+    wrong("leaves when refused", LeavesWhenRefused, "A sequence that is refused a copy no longer holds "
+        "the shared block.",
         "Let a copy be refused, and append again."),
     wrong("one kept back", OneKeptBack, "One block is never given.", FULL),
     wrong("one too many", OneTooMany, "There is a block that does not exist.", FULL),

@@ -45,7 +45,8 @@ def reserved_and_empty(trace: Trace) -> Guess:
         "Each request reserves room for 2,048 tokens, the longest that is allowed. While other requests "
         "are waiting, what share of the reserved room is empty?",
         truth=100 * (1 - trace.mean_filled / trace.mean_reserved), low=0, high=100, unit=" %",
-        why="Room is reserved for the longest text. Most texts end much earlier, and even a long text is short at first.",
+        why="Room is reserved for the longest text. Most texts end much earlier, and even a long text is "
+        "short at first.",
     )  # fmt: skip
 
 
@@ -76,7 +77,8 @@ def ten_at_once() -> Guess:
         "A request decodes with 500 tokens in its cache. Then ten such requests decode in one step. By what factor "
         "does that make the step longer?",
         truth=A100(10, 5000) / A100(1, 500), low=1, high=10,
-        why="The weights are read once for all ten. Ten times as much cache is read, but that is little beside the weights.",
+        why="The weights are read once for all ten. Ten times as much cache is read, but that is little "
+        "beside the weights.",
     )  # fmt: skip
 
 

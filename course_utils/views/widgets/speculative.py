@@ -1,7 +1,7 @@
 """One round of speculative decoding: drafted tokens, a coin for each, and the token that the target model adds.
 
 A token x that the draft model drew from q is kept where its coin u < p(x) / q(x). In place of the first that is not,
-one is drawn from the remainder (p − q)₊, scaled to sum to 1; where all are kept, one more is drawn from p. What comes out
+one is drawn from the remainder (p − q)₊, made to sum to 1; where all are kept, one more is drawn from p. What comes out
 is distributed as p (Leviathan, Kalman, Matias 2023; Chen et al. 2023).
 """
 

@@ -108,8 +108,10 @@ def block_allocator(rng: np.random.Generator) -> list[Rung]:
         rung("one token too many", (2, 2), "a a a a a ?a", "The fifth token needs a third block: MemoryError."),
         rung("refused, and nothing is lost", (2, 2), "a a b a a b ?a ?b",
             "After MemoryError everything is as before, and other sequences continue."),
-        rung("refused at its first token", (1, 2), "a b a ?b", "A sequence that was refused its first token is still unknown."),
-        rung("freed blocks are used again", (2, 1), "a a b -a b b ?b", "free gives back the blocks that no other sequence has."),
+        rung("refused at its first token", (1, 2), "a b a ?b", "A sequence that was refused its first "
+            "token is still unknown."),
+        rung("freed blocks are used again", (2, 1), "a a b -a b b ?b", "free gives back the blocks that "
+            "no other sequence has."),
         rung("a name again", (2, 2), "a a a -a a ?a", "After free a sequence begins anew."),
         rung("unknown names", (2, 2), "?a -a a>b a -a ?a",
             "table, free and fork of an unknown sequence are KeyErrors."),
@@ -117,8 +119,10 @@ def block_allocator(rng: np.random.Generator) -> list[Rung]:
         rung("a fork shares", (3, 2), "a a a>b ?b a b ?a ?b",
             "A fork takes no block; later tokens belong to one sequence."),
         rung("a fork, then a token", (3, 2), "a a>b b ?b ?a a ?a",
-            "The last block is partly filled and shared: the first to write takes a new block, and the other keeps the old one."),
-        rung("two forks of one", (4, 2), "a a>b a>c a b c ?a ?b ?c", "The last sequence that has the block writes there."),
+            "The last block is partly filled and shared: the first to write takes a new block, and the "
+            "other keeps the old one."),
+        rung("two forks of one", (4, 2), "a a>b a>c a b c ?a ?b ?c", "The last sequence that has the "
+            "block writes there."),
         rung("a fork of a full pool", (1, 2), "a a a>b ?b", "A fork takes no block, so it works where none is free."),
         rung("a fork, and no block for a copy", (1, 2), "a a>b b ?b ?a",
             "A copy needs a free block, or it is a MemoryError."),
@@ -128,10 +132,13 @@ def block_allocator(rng: np.random.Generator) -> list[Rung]:
             "A table names the blocks in the order in which the tokens came."),
         rung("alone again", (1, 2), "a a>b -b a ?a",
             "A sequence that is alone in a block writes there, however many had it before."),
-        rung("one of two is freed", (2, 2), "a a a>b -a c c d ?b", "A block is free when the last table that names it is gone."),
+        rung("one of two is freed", (2, 2), "a a a>b -a c c d ?b", "A block is free when the last table "
+            "that names it is gone."),
         rung("both are freed", (2, 2), "a a a>b -a -b c c c c ?c", "Freed twice, a block is free once."),
-        rung("the copy is freed", (2, 2), "a a>b b -b c ?c ?a", "A sequence that took a copy no longer has the shared block."),
-        rung("a fork onto a name", (3, 2), "a b a>b ?b", "fork makes a new sequence; for a known name it is a ValueError."),
+        rung("the copy is freed", (2, 2), "a a>b b -b c ?c ?a", "A sequence that took a copy no longer "
+            "has the shared block."),
+        rung("a fork onto a name", (3, 2), "a b a>b ?b", "fork makes a new sequence; for a known name it "
+            "is a ValueError."),
         rung("a fork of a full block", (6, 2), "a a a>b a a ?a b ?b",
             "A block that was taken after the fork belongs to one sequence, which keeps writing there."),
         rung("no room, and a place of its own", (3, 2), "a a a>b a b a b a ?a ?b",
@@ -386,7 +393,8 @@ def scheduler(rng: np.random.Generator) -> list[Rung]:
             "ValueError for a prompt that needs more blocks."),
         rung("it never fits in the end", (2, 2, 4), "a=4+2 b=1+1 2.",
             "prompt + new − 1 tokens are computed in all: ValueError if all blocks together cannot hold them."),
-        rung("it just fits", (2, 2, 4), "a=4+1 b=2+3 6.", "The last new token is never computed, so it needs no place."),
+        rung("it just fits", (2, 2, 4), "a=4+1 b=2+3 6.", "The last new token is never computed, so it "
+            "needs no place."),
         rung("blocks are given back", (2, 2, 4), "a=3+1 b=3+1 3.", "Who is finished gives its blocks back."),
         rung("the first blocks are taken", (2, 2, 8), "a=3+2 b=3+1 4.", "No more blocks are used than there are."),
         rung("there is room for a part", (3, 2, 8), "a=3+2 b=5+1 5.",
