@@ -72,10 +72,14 @@ def summary() -> str:
         [
             *lines,
             f"{first['prompt']!r}, from token {first['differs']} on:",
-            f"  alone      …{first['alone'][-40:]!r}",
-            f"  in company …{first['together'][-40:]!r}",
+            f"  alone      {_last_line(first['alone'])!r}",
+            f"  in company {_last_line(first['together'])!r}",
         ]
     )
+
+
+def _last_line(text: str) -> str:
+    return text.rsplit("\n", 1)[-1]
 
 
 def main(quick: bool = False, folder: Path | str = STORED) -> None:

@@ -221,7 +221,7 @@ def test_an_answer_that_is_wrong_only_now_and_then_raises_nothing():
             return block, slot + (draw.random() < 0.05)
 
     trace = trace_of(7, "block_allocator", BlockAllocator, 2.0)
-    assert trace is None or trace.broken.name == "slots in order"
+    assert trace is None or trace.broken.name == "places in order"
 
 
 def test_an_object_that_cannot_be_made_says_so():
@@ -246,7 +246,7 @@ def test_an_error_of_its_own_and_an_unreadable_result_are_told():
             return "block"
 
     assert "it raised ZeroDivisionError: oh" in describe_trace(trace_of(7, "block_allocator", Raises), "BlockAllocator")
-    assert "append returns (block, slot)" in describe_trace(trace_of(7, "block_allocator", Returns), "BlockAllocator")
+    assert "append returns (block, place)" in describe_trace(trace_of(7, "block_allocator", Returns), "BlockAllocator")
 
 
 def test_an_error_that_a_statement_knows_is_told_with_its_line_and_what_all_objects_share_by_name():

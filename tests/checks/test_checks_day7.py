@@ -172,9 +172,9 @@ class Told:
 @pytest.mark.parametrize(
     ("script", "answers", "name"),
     [
-        ("a a a", [(0, 0), (0, 1), (0, 2)], "no more blocks than there are|slots in order|a block has one owner"),
+        ("a a a", [(0, 0), (0, 1), (0, 2)], "no more blocks than there are|places in order|a block has one owner"),
         ("a a", [(0, 0), (1, 0)], "an open block is filled first"),
-        ("a a", [(0, 0), (0, 0)], "slots in order"),
+        ("a a", [(0, 0), (0, 0)], "places in order"),
         ("a", [(2, 0)], "a block of the pool"),
         ("a", [(-1, 0)], "a block of the pool"),
         ("a b", [(0, 0), (0, 0)], "a block has one owner"),

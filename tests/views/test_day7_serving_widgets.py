@@ -328,10 +328,10 @@ class TestPageTable:
         widget = PageTable(calls=[])
         assert (widget.tables, widget.references, widget.message) == ({}, [0] * 8, "Nothing is stored yet.")
         widget.calls = [("append", "a")] * 4
-        assert widget.tables == {"a": [0]} and widget.message == "append a: token 3 goes to slot 3 of block 0."
+        assert widget.tables == {"a": [0]} and widget.message == "append a: token 3 goes to place 3 of block 0."
         widget.calls = [*widget.calls, ("append", "a"), ("append", "b")]
         assert widget.tables == {"a": [0, 1], "b": [2]} and widget.lengths == {"a": 5, "b": 1}
-        assert widget.message == "append b: token 0 goes to slot 0 of block 2, which was free."
+        assert widget.message == "append b: token 0 goes to place 0 of block 2, which was free."
 
     def test_a_fork_shares_and_the_first_who_writes_takes_a_copy(self):
         widget = PageTable(calls=FORKED)
@@ -339,10 +339,10 @@ class TestPageTable:
         assert widget.message == "fork a: b has the same table, so 2 blocks are shared. Nothing is copied."
         widget.calls = [*FORKED, ("append", "b")]
         assert widget.tables == {"a": [0, 1], "b": [0, 2]} and widget.references[:3] == [2, 1, 1]
-        assert widget.message.endswith("slot 2 of block 2, a copy of block 1, which others also hold: copy on write.")
+        assert widget.message.endswith("place 2 of block 2, a copy of block 1, which others also hold: copy on write.")
         assert "block 2: b, tokens a4 a5 b6" in widget.as_text()
         widget.calls = [*widget.calls, ("append", "a")]
-        assert widget.message == "append a: token 6 goes to slot 2 of block 1.", "it has the block alone by now"
+        assert widget.message == "append a: token 6 goes to place 2 of block 1.", "it has the block alone by now"
 
     def test_full_blocks_that_are_shared_stay_so(self):
         widget = PageTable(calls=[*(("append", "a"),) * 8, ("fork", "a", "b"), ("append", "b")])
@@ -361,7 +361,7 @@ class TestPageTable:
     def test_it_says_blocks_tables_and_the_last_call(self):
         widget = PageTable(3, 4, FORKED)
         assert widget.as_text().splitlines() == [
-            "blocks and tables: 2 of 3 blocks of 4 slots in use, 4 without sharing",
+            "blocks and tables: 2 of 3 blocks of 4 places in use, 4 without sharing",
             "block 0: a and b, tokens a0 a1 a2 a3",
             "block 1: a and b, tokens a4 a5",
             "block 2: free",

@@ -236,10 +236,10 @@ class TestSpeculativeStepper:
         assert lines[0] == "Speculative decoding, γ = 3: α = Σ min(p, q) = 0.60, 2.18 tokens a round expected."
         assert lines[2].split() == ["the", "0.40", "0.10", "0.10", "0.75"]
         assert [widget.describe(step) for step in range(4)] == [
-            "The draft model drew 3 tokens from q: “cat”, “sat”, “the”.",
+            "The drafter drew 3 tokens from q: “cat”, “sat”, “the”.",
             "Token 1, “cat”: p/q = 1.50, which is at least 1: always kept, and the coin 0.50 is not needed.",
             "Token 2, “sat”: p/q = 0.50, and the coin 0.70 is not below it: rejected. The one after it is dropped.",
-            "In its place one comes from the remainder (p − q)₊, made to sum to 1: the coin 0.80 draws “cat”. "
+            "Its replacement comes from the remainder (p − q)₊, scaled to sum to 1: the coin 0.80 draws “cat”. "
             "This round gives 2 tokens.",
         ]
         assert all(widget.describe(step) in widget.alt() for step in range(4))

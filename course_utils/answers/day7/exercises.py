@@ -39,8 +39,9 @@ BY_HAND_MISTAKES = (
     slip("place", [1, 1], "place names the row of the table. What stands in that row is the block."),
     slip("place", [7, 0], "place is one token too early: the last of 6 tokens is token 5, counted from 0."),
     slip("place", [4, 5],
-        "place counts the slot from the beginning of the text. It counts from the beginning of the block."),
-    slip("place", [1, 4], "place has slot and block exchanged. The block comes first."),
+        "The second number of place counts from the beginning of the text. It should count from the "
+        "beginning of the block."),
+    slip("place", [1, 4], "place has its two numbers exchanged. The block comes first."),
     slip("place", [2, 1], "place counts tokens from 1. Token 5, counted from 0, is the sixth."),
 )  # fmt: skip
 
@@ -393,7 +394,8 @@ ALLOCATOR_MISTAKES = (
         "A block that was shared when it was freed never comes back: its count must go down with every table that "
         "lets go of it."),
     Mistake("a copy that keeps the old block", CopyKeepsTheOld,
-        "Who takes a copy lets go of the shared block. Its count must go down, or the last one to have it seems to "
+        "A sequence that takes a copy gives up the shared block. Its count must go down, or the last one "
+        "to have it seems to "
         "share it still."),
     Mistake("the copy goes to all", CopyForAll,
         "The fresh block replaces the old one in the tables of others too. Only the one that writes moves."),
@@ -417,11 +419,11 @@ ALLOCATOR_MISTAKES = (
         "multiple "
         "of n needs a new one."),
     Mistake("asks too soon", AsksTooSoon,
-        "append refuses as soon as no block is free, though the token may still find a slot. Only who needs a block "
+        "append refuses as soon as no block is free, though the token may still have a place. Only who needs a block "
         "can "
         "be refused."),
     Mistake("slots of the whole text", SlotsOfTheText,
-        "The slot counts from the beginning of the sequence. It counts from the beginning of its block."),
+        "The place counts from the beginning of the sequence. It should count from the beginning of its block."),
     Mistake("a fork without its length", ForkWithoutLength,
         "A fork begins to count at 0, though it has all the tokens of the other. Its length is a part of it."),
     Mistake("a fork that copies", ForkCopiesAll,
@@ -535,9 +537,9 @@ PAGED_MISTAKES = (
         "The blocks are taken in the order of their numbers. The table has the order of the text."),
     Mistake("each block once", paged(each_once), "A block that the table names twice is read once."),
     Mistake("slots before blocks", paged(slots_first),
-        "First come all slots 0, then all slots 1. A block holds block_size tokens in a row."),
+        "All places 0 come first, then all places 1. A block holds block_size consecutive tokens."),
     Mistake("nothing cut off", paged(cut=lambda x, length: x),
-        "All slots of the blocks are attended to. Behind the last token lies rubbish."),
+        "All places in the blocks are attended to. The ones after the last token hold rubbish."),
     Mistake("rubbish with weight 0", masked_with_zeros,
         "The rubbish behind the end gets weight 0, but 0 times NaN is NaN. Cut it off before the product."),
     Mistake("rubbish set to 0", zero_keys,
@@ -546,7 +548,7 @@ PAGED_MISTAKES = (
     Mistake("one token too few", paged(cut=lambda x, length: x[: max(length - 1, 1)]),
         "The last token is left out: `length` counts all of them."),
     Mistake("one token too many", paged(cut=lambda x, length: x[: length + 1]),
-        "One slot behind the end is attended to: `length` tokens are there."),
+        "One place behind the end is attended to: there are only `length` tokens."),
     Mistake("no scaling", paged(scale=lambda d, k: 1.0), "The scores are not scaled. Divide by √d."),
     Mistake("scaled by d", paged(scale=lambda d, k: d), "The scores are divided by d. Divide by √d."),
     Mistake("scaled by the number of tokens", paged(scale=lambda d, k: math.sqrt(len(k))),
@@ -1638,9 +1640,10 @@ SCHEDULER_MISTAKES = (
     Mistake("takes who never fits", TakesAll,
         "A request is taken that needs more blocks than there are. It could never end: ValueError at once."),
     Mistake("the last token counted", CountsTheLast,
-        "A request is refused that fits: its last new token is never computed, so prompt + new − 1 tokens need slots."),
+        "A request is refused that fits: its last new token is never computed, so prompt + new − 1 "
+        "tokens need places."),
     Mistake("the prompt alone counted", PromptOnly,
-        "A request is taken whose prompt fits, but not what it generates. prompt + new − 1 tokens need slots."),
+        "A request is taken whose prompt fits, but not what it generates. prompt + new − 1 tokens need places."),
     Mistake("blocks rounded down", RoundsDown, "A block that is half full is a block: round up."),
     Mistake("all reserved", ReservesAll,
         "Blocks are reserved for tokens that are not there yet, so others wait while blocks are free."),
@@ -1869,9 +1872,10 @@ BATCH_MISTAKES = (
     Mistake("who finds no block waits", BatchThatSkipsWhoFindsNone,
         "A request that finds no block is left out of the step. That is a MemoryError here: nobody goes on alone."),
     Mistake("the last token counted", BatchThatCountsTheLast,
-        "A request is refused that fits: its last new token is never computed, so prompt + new − 1 tokens need slots."),
+        "A request is refused that fits: its last new token is never computed, so prompt + new − 1 "
+        "tokens need places."),
     Mistake("the prompt alone counted", BatchThatCountsThePrompt,
-        "A request is taken whose prompt fits, but not what it generates. prompt + new − 1 tokens need slots."),
+        "A request is taken whose prompt fits, but not what it generates. prompt + new − 1 tokens need places."),
     Mistake("takes who never fits", BatchThatTakesAll,
         "A request is taken that needs more blocks than there are. It could never end: ValueError at once."),
     Mistake("blocks rounded down", BatchThatRoundsDown, "A block that is half full is a block: round up."),

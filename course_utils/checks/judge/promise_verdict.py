@@ -31,7 +31,7 @@ TWO_OBJECTS = (
     "Alone, an object keeps its promises in these calls. Here a second object gets the same calls in reverse order: "
     "give each object lists and dicts of its own, in `__init__`."
 )
-SAME_PROMISES = "This mistake breaks the same promises on the same calls; another may break them, too."
+SAME_PROMISES = "This mistake breaks the same promises on the same calls, but other mistakes may, too."
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
 MOST_LISTED = 8  # most calls of a rung that a message lists
 LARGEST = 1e15  # bound of the numbers that an answer with state may return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SIZE = (680, 290)
 _STYLES = [(palette.QUERY, "-", "o"), (palette.GREEN, "--", "^"), (palette.INK, ":", "s")]
-_BARS = [palette.WEIGHT, palette.INK, palette.WRONG]
+_BARS = [palette.WEIGHT, palette.VALUE, palette.WRONG]
 
 
 def shared_step(counts: Sequence[int], seconds: Sequence[float]) -> Figure:
@@ -111,7 +111,7 @@ def occupancy(traces: Mapping[str, Trace]) -> Figure:
     return described(
         fig,
         f"{len(traces)} panels, the share of the places over the steps. {'; '.join(sentences)}.",
-        "Grey is memory in which nobody else can write, so the more of it, the more steps the same requests take: "
+        "Grey is memory that no other text can use. The more of it there is, the more steps the same requests take: "
         + listed(f"{len(trace.steps):,} with {title}" for title, trace in traces.items())
         + ".",
     )
@@ -138,7 +138,8 @@ def hit_rates(kinds: Mapping[str, Sequence[float]], names: Sequence[str]) -> Fig
     return described(
         fig,
         f"Hit rates, {names[0]} and {names[1]}: {points}.",
-        f"Most is found in “{best}”: {kinds[best][0]:.0%} ({names[0]}) and {kinds[best][1]:.0%} ({names[1]}).",
+        f"The highest hit rate is that of “{best}”: {kinds[best][0]:.0%} ({names[0]}) and {kinds[best][1]:.0%} "
+        f"({names[1]}).",
     )
 
 
@@ -179,8 +180,8 @@ def limits(cost: SlowerOfTwo, published: Sequence[Published], contexts: Sequence
         f"{1e3 * cost.per_token:.2f} to {2048e3 * cost.per_token:.0f}; they cross at {hidden:.0f} tokens. "
         f"{len(kinds['decode'][1])} measured decode steps lie at the lines of memory, the longest of "
         f"{len(kinds['prompt'][1])} prompts at that of arithmetic.",
-        f"The higher of two lines is what a step waits for. Up to {hidden:.0f} tokens that is memory, if caches are "
-        "empty, and longer caches move the crossing to the right.",
+        f"A step waits for memory or arithmetic, whichever line is higher. With empty caches that is memory up to "
+        f"{hidden:.0f} tokens (dotted); longer caches move the crossing to the right or do away with it.",
     )
 
 
@@ -212,8 +213,8 @@ def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Seq
         f"Gaps in milliseconds by budget. {points}. Kept the promise: "
         + ", ".join(f"{share:.1%} at {budget}" for share, budget in zip(kept, names, strict=True))
         + ".",
-        f"Most requests keep the promise with a budget of {names[best]}, {kept[best]:.1%}: below it they wait for "
-        "their first token, above it for the next one.",
+        f"A budget of {names[best]} keeps the promise for the most requests ({kept[best]:.1%}). With much less, first "
+        "tokens are late; without a budget, later ones are.",
     )
 
 
@@ -239,7 +240,7 @@ def laws(lines: Mapping[str, Sequence[float]], words: Sequence[str]) -> Figure:
     points = "; ".join(f"{name}: {', '.join(f'{each:.2f}' for each in law)}" for name, law in lines.items())
     (target, p), *others = lines.items()
     off = [f"{max(abs(a - b) for a, b in zip(law, p, strict=True)):.3f} ({name})" for name, law in others]
-    caption = f"Counting tells the rules apart: a bar is off that of {target} by up to {listed(off)}." if off else ""
+    caption = f"Counting tells the rules apart: bars differ from {target} by up to {listed(off)}." if off else ""
     return described(fig, f"How probable each word is. {points}.", caption)
 
 
@@ -264,7 +265,7 @@ def gains(batches: Sequence[int], lines: Mapping[str, Sequence[float]]) -> Figur
     return described(
         fig,
         f"Gain by speculation for {batches[0]} to {batches[-1]} requests in a step. {points}.",
-        "Below the line at 1 drafts cost more than they bring; the largest batch above it is "
+        "Below the line at 1, drafts cost more than they gain. The largest batch above the line is "
         + listed(f"{most} ({name})" for name, most in pays.items())
         + ".",
     )

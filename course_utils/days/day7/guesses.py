@@ -33,7 +33,7 @@ def company_in_a_step() -> Guess:
 def slots_refilled(static: Log, refilled: Log) -> Guess:
     return Guess.number(
         7, "slots refilled",
-        "How many times as many steps does static batching take for these 200 requests?",
+        "For these 200 requests, by what factor does static batching increase the number of steps?",
         truth=len(static.steps) / len(refilled.steps), low=1, high=8, scale="log",
         why="A batch lasts as long as the longest of its 8 answers.",
     )  # fmt: skip
@@ -42,20 +42,21 @@ def slots_refilled(static: Log, refilled: Log) -> Guess:
 def reserved_and_empty(trace: Trace) -> Guess:
     return Guess.number(
         7, "reserved and empty",
-        "Each request reserves room for 2,048 tokens, the longest that is allowed. What share of the reserved room is "
-        "empty while requests wait?",
+        "Each request reserves room for 2,048 tokens, the longest that is allowed. While other requests "
+        "are waiting, what share of the reserved room is empty?",
         truth=100 * (1 - trace.mean_filled / trace.mean_reserved), low=0, high=100, unit=" %",
-        why="The room is for the longest text. Most texts end long before, and even a long one begins short.",
+        why="Room is reserved for the longest text. Most texts end much earlier, and even a long text is "
+        "short at first.",
     )  # fmt: skip
 
 
 def steps_for_eight_prompts() -> Guess:
     return Guess.number(
         7, "steps for eight prompts",
-        "Eight prompts want 8, 3, 5, 4, 7, 3, 6 and 4 tokens, one after the other 40 steps. How many steps do they "
+        "Eight prompts want 8, 3, 5, 4, 7, 3, 6 and 4 tokens: 40 steps one after the other. How many steps do they "
         "take in four slots that are refilled?",
         truth=count_steps(), low=8, high=40,
-        why="40 tokens in four slots take 10 steps at least, and the last requests leave some slots empty.",
+        why="40 tokens in four slots take at least 10 steps, and near the end some slots stay empty.",
     )  # fmt: skip
 
 
@@ -63,20 +64,21 @@ def the_time_of_day_in_front() -> Guess:
     prompts = prefix_traffic.changed_at_the_beginning(prefix_traffic.KINDS["chat turns"]())
     return Guess.number(
         7, "the time of day in front",
-        "In chats, more than two thirds of all prompt tokens are found. What share is found when every prompt begins "
-        "with the time of day, one token that differs each time?",
+        "In chats, more than two thirds of all prompt tokens are found. What share is found if every prompt begins "
+        "with the time of day, a single token that is different each time?",
         truth=100 * prefix_traffic.hit_rate(prefixes.PrefixCache(400, 16), prompts), low=0, high=100, unit=" %",
-        why="Every name in a chain holds the names before it.",
+        why="Every name in a chain depends on all the names before it.",
     )  # fmt: skip
 
 
 def ten_at_once() -> Guess:
     return Guess.number(
         7, "ten at once",
-        "A request decodes with 500 tokens in its cache. Then ten such requests decode in one step. How many times as "
-        "long does that step take?",
+        "A request decodes with 500 tokens in its cache. Then ten such requests decode in one step. By what factor "
+        "does that make the step longer?",
         truth=A100(10, 5000) / A100(1, 500), low=1, high=10,
-        why="The weights are read once for all ten. The caches come ten times, and they are small beside the weights.",
+        why="The weights are read once for all ten. Ten times as much cache is read, but that is little "
+        "beside the weights.",
     )  # fmt: skip
 
 
@@ -90,30 +92,30 @@ def the_longest_p95_of_the_gap() -> Guess:
 
     return Guess.choice(
         7, "the longest p95 of the gap",
-        "19 of 20 gaps are shorter than the p95. Two documents come per second. Where is the p95 longest?",
+        "19 of 20 gaps are no longer than their p95. Two documents come per second. Where is the p95 longest?",
         choices=list(budgets), truth=max(budgets, key=p95),
-        why="Count the gaps that one long prompt makes longer: one of each text without a budget, several with 512.",
+        why="Count the gaps that one long prompt lengthens: one in each text without a budget, several with 512.",
     )  # fmt: skip
 
 
-def the_first_word_after_a_refusal() -> Guess:
+def the_first_word_after_a_rejection() -> Guess:
     # those of the stepper
     p, q = np.array([0.4, 0.3, 0.15, 0.1, 0.05]), np.array([0.15, 0.25, 0.4, 0.1, 0.1])
-    popular = speculative.resulting_law(p, q, from_p=True)
+    shortcut = speculative.resulting_law(p, q, from_p=True)
     return Guess.number(
         7, "the first word after a refusal",
-        "With p and q of the stepper, p gives cat a chance of 0.4. How often does cat come out of the popular version?",
-        truth=float(popular[0]), low=0, high=1,
-        why="Kept drafts give it 0.15, its share in q. A draw from p after a refusal adds too little to that.",
+        "With the stepper's p and q, p gives cat a probability of 0.4. How often does the shortcut write cat?",
+        truth=float(shortcut[0]), low=0, high=1,
+        why="Kept drafts give it 0.15, its share in q. Drawing from p after a rejection adds too little to that.",
     )  # fmt: skip
 
 
 def gain_against_requests() -> Guess:
     return Guess.curve(
         7, "gain against requests",
-        "Four drafts a round, each kept with chance 0.6, and empty caches. How many times as fast is a server with so "
-        "many requests in a step?",
+        "Four drafts per round, each kept with probability 0.6, and empty caches. By what factor do the drafts speed "
+        "up the server, for each number of requests in a step?",
         [1, 4, 16, 64, 256], truth=lambda n: speculative.speed_up(_STEP, 0.6, 4, int(n)),
         low=0.1, high=10, scale="log", unit="×", x_label="requests in a step", y_label="times as fast", x_scale="log",
-        why="Once a step waits for arithmetic, refused drafts cost time.",
+        why="Once a step waits for arithmetic, rejected drafts cost time.",
     )  # fmt: skip

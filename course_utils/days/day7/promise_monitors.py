@@ -70,7 +70,7 @@ class AllocatorWatch(Watch):
         # a refusal is right only if a block is needed and none is free
         if result is None:
             if not fresh:
-                breaks("an open block is filled first", f"{seq} was refused, though its last block has a free slot")
+                breaks("an open block is filled first", f"{seq} was refused, though its last block has a free place")
             if free:
                 breaks("a free block is handed out", f"{seq} was refused, though {_blocks(free)} not in any table")
             return
@@ -87,10 +87,10 @@ class AllocatorWatch(Watch):
             breaks("no more blocks than there are", f"{seq} got a block, though all {self.n_blocks} are in tables")
         if not fresh and block != table[-1]:
             breaks(
-                "an open block is filled first", f"{seq} got block {block}, though block {table[-1]} has a free slot"
+                "an open block is filled first", f"{seq} got block {block}, though block {table[-1]} has a free place"
             )
         if got != offset:
-            breaks("slots in order", f"token {length} of {seq} went to slot {got}, and not to slot {offset}")
+            breaks("places in order", f"token {length} of {seq} went to place {got} instead of place {offset}")
         # the choice of a block was free: it is recorded, and holds from now on
         self.tables[seq] = [*(table[:-1] if shared else table), *([block] if fresh else [])]
         self.lengths[seq] = 1 + length

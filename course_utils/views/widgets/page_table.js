@@ -29,7 +29,7 @@ class PagePool {
     const length = this.lengths[name] ?? 0;
     const slot = length % this.block_size;
     const last = table.at(-1);
-    let how = `slot ${slot} of block ${last}`;
+    let how = `place ${slot} of block ${last}`;
     if ((!slot || this.references[last] > 1) && !this.unused.length) {
       this.changed = [];
       this.told = `append ${name}: no block is free. Nothing changes.`;
@@ -38,13 +38,13 @@ class PagePool {
     if (!slot) {
       table = [...table, this.allocate()];
       this.slots[table.at(-1)] = [];
-      how = `slot 0 of block ${table.at(-1)}, which was free`;
+      how = `place 0 of block ${table.at(-1)}, which was free`;
     } else if (this.references[last] > 1) {
       const own = this.allocate();
       this.release(last);
       table = [...table.slice(0, -1), own];
       this.slots[own] = [...this.slots[last]];
-      how = `slot ${slot} of block ${own}, a copy of block ${last}, which others also hold: copy on write`;
+      how = `place ${slot} of block ${own}, a copy of block ${last}, which others also hold: copy on write`;
     }
     this.slots[table.at(-1)].push(`${name}${length}`);
     this.tables[name] = table;
@@ -232,7 +232,7 @@ class PageTableView {
     this.sums.replaceChildren(
       sum("used", `${used} of ${this.n_blocks}`, "blocks in use"),
       sum("alone", all, "without sharing"),
-      sum("empty", used * this.block_size - filled, "of their slots empty"),
+      sum("empty", used * this.block_size - filled, "of their places empty"),
     );
   }
 

@@ -26,7 +26,7 @@ _MOST_SLOTS = 8
 class PageTable(CourseWidget):
     """A pool of blocks, who holds each, and a table a sequence; buttons append a token, fork a sequence, and free one.
 
-    n_blocks: 1 to 24 blocks of block_size 1 to 8 slots. calls: what was done so far, ("append", name), ("fork", name,
+    n_blocks: 1 to 24 blocks of block_size 1 to 8 places. calls: what was done so far, ("append", name), ("fork", name,
     new name) or ("free", name), with names a to f; an append to a name that is not known begins it. A fork shares all
     blocks. A sequence that writes to a shared block takes a copy first. The page computes all of it, and so does
     Python, with `attention.blocks.BlockPool`.
@@ -121,7 +121,7 @@ class PageTable(CourseWidget):
     def _head(self, state):
         pool = state.pool
         used = (
-            f"{pool.n_blocks - pool.n_free} of {pool.n_blocks} blocks of {_count_of(state.block_size, 'slot')} in use"
+            f"{pool.n_blocks - pool.n_free} of {pool.n_blocks} blocks of {_count_of(state.block_size, 'place')} in use"
         )
         return f"{used}, {sum(map(len, state.tables.values()))} without sharing"
 
@@ -166,19 +166,19 @@ class PoolState:
         length = self.lengths.get(name, 0)
         offset = length % self.block_size
         token = f"{name}{length}"
-        how = f"slot {offset} of block {table[-1]}" if offset else ""
+        how = f"place {offset} of block {table[-1]}" if offset else ""
         try:
             if not offset:
                 table = [*table, self.pool.allocate()]
                 self.slots[table[-1]] = []
-                how = f"slot 0 of block {table[-1]}, which was free"
+                how = f"place 0 of block {table[-1]}, which was free"
             elif self.pool.references(table[-1]) > 1:
                 shared = table[-1]
                 own = self.pool.allocate()
                 self.pool.release(shared)
                 table = [*table[:-1], own]
                 self.slots[own] = [*self.slots[shared]]
-                how = f"slot {offset} of block {own}, a copy of block {shared}, which others also hold: copy on write"
+                how = f"place {offset} of block {own}, a copy of block {shared}, which others also hold: copy on write"
         except CacheFull:
             self.changed = []
             self.message = f"append {name}: no block is free. Nothing changes."

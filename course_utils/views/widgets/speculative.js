@@ -134,7 +134,7 @@ class SpeculativeView {
         heads[2].textContent = at === "remainder" ? "rest" : "q";
         legend.replaceChildren(
           key("p", "p"),
-          at === "remainder" ? key("rest", "(p − q)₊, made to sum to 1") : key("q", "q"),
+          at === "remainder" ? key("rest", "(p − q)₊, scaled to sum to 1") : key("q", "q"),
           key("band", "both: min(p, q)"),
         );
         rows.forEach(({ row, mark, band, upper, lower, cells }, i) => {

@@ -65,7 +65,7 @@ class SpeculativeStepper(CourseWidget):
     in_gallery = InGallery(
         73,
         "Let a drafter guess",
-        question="What replaces a draft that is refused, and what happens to the drafts after it?",
+        question="What replaces a draft that is rejected, and what happens to the drafts after it?",
     )
 
     _esm = script("speculative.js")
@@ -123,7 +123,7 @@ class SpeculativeStepper(CourseWidget):
 
     @property
     def remainder(self) -> np.ndarray | None:
-        """(p − q)₊ made to sum to 1: (V,) float64; None where q is p. It is the same however far q has moved."""
+        """(p − q)₊ scaled to sum to 1: (V,) float64; None where q is p. It is the same however far q has moved."""
         rest = remainder(self._given["p"], self._given["q"])
         return None if rest is None else np.array(rest)
 
@@ -173,7 +173,7 @@ class SpeculativeStepper(CourseWidget):
         gamma = len(self._given["drafted"])
         words = [f"“{self.words[token]}”" for token in result.drafted]
         if step == 0:
-            return f"The draft model drew {_count_of(gamma, 'token')} from q: {', '.join(words)}."
+            return f"The drafter drew {_count_of(gamma, 'token')} from q: {', '.join(words)}."
         if step <= len(result.coins):
             coin = result.coins[step - 1]
             bound = f"p/q = {short(coin.ratio)}"
@@ -191,7 +191,7 @@ class SpeculativeStepper(CourseWidget):
         if result.source == "p":
             are = "It is" if gamma == 1 else f"All {gamma} are"
             return f"{are} kept, so one more comes from p: {drew} {gives}"
-        return f"In its place one comes from the remainder (p − q)₊, made to sum to 1: {drew} {gives}"
+        return f"Its replacement comes from the remainder (p − q)₊, scaled to sum to 1: {drew} {gives}"
 
     def alt(self) -> str:
         return f"{self._head()} {' '.join(self.describe(step) for step in range(self.last + 1))}"
@@ -208,7 +208,7 @@ class SpeculativeStepper(CourseWidget):
         left = 8 * max(map(len, self.words)) + 24
         half = (wide - left - 40) // 2
         most = max(p.max(), q.max(), rest.max() if rest is not None else 0) * 1.25
-        for place, title in enumerate(("p (blue) and q (grey)", "the remainder (p − q)₊, made to sum to 1")):
+        for place, title in enumerate(("p (blue) and q (grey)", "the remainder (p − q)₊, scaled to sum to 1")):
             box = ((left + place * (half + 24)) / wide, 1 - (top + plot) / height, half / wide, plot / height)
             ax = fig.add_axes(box)
             ax.set(xlim=(0, most), ylim=(count - 0.5, -0.5), xticks=[])
@@ -254,7 +254,7 @@ def expected_tokens(alpha: float, gamma: int) -> float:
 
 
 def remainder(p: Sequence[float], q: Sequence[float]) -> list[float] | None:
-    """(p − q)₊ made to sum to 1; None where there is nothing of it."""
+    """(p − q)₊ scaled to sum to 1; None where there is nothing of it."""
     excess = [max(0.0, ours - theirs) for ours, theirs in zip(p, q, strict=True)]
     total = sum(excess)
     return [part / total for part in excess] if total > 1e-12 else None

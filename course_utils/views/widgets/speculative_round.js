@@ -14,7 +14,7 @@ export const expectedTokens = (alpha, gamma) => {
   return sum;
 };
 
-// (p − q)₊ made to sum to 1; null where there is nothing of it.
+// (p − q)₊ scaled to sum to 1; null where there is nothing of it.
 export function remainderOf(p, q) {
   const left = p.map((ours, i) => Math.max(0, ours - q[i]));
   const total = left.reduce((sum, part) => sum + part, 0);
@@ -83,10 +83,10 @@ export function toldOf(round, words) {
   const end =
     `the coin ${shortText(last_coin)} draws ${named(tokens.at(-1))}. ` + `This round gives ${many(tokens.length)}.`;
   return [
-    `The draft model drew ${many(gamma)} from q: ${drafted.map(named).join(", ")}.`,
+    `The drafter drew ${many(gamma)} from q: ${drafted.map(named).join(", ")}.`,
     ...looked,
     source === "p"
       ? `${gamma === 1 ? "It is" : `All ${gamma} are`} kept, so one more comes from p: ${end}`
-      : `In its place one comes from the remainder (p − q)₊, made to sum to 1: ${end}`,
+      : `Its replacement comes from the remainder (p − q)₊, scaled to sum to 1: ${end}`,
   ];
 }

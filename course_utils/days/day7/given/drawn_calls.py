@@ -27,8 +27,8 @@ def allocator_call(choose: Choose, _: tuple, __: Sequence[Call]) -> Call:
 
 
 def place_of_a_token(result: object) -> list[float]:
-    """Read the pair (block, slot)."""
-    return [whole_number(each) for each in _pair(result, "append returns (block, slot)")]
+    """Read the pair (block, place)."""
+    return [whole_number(each) for each in _pair(result, "append returns (block, place)")]
 
 
 def _pair(result: object, expected: str, first: type = object) -> Sequence:
