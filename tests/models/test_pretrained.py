@@ -218,7 +218,7 @@ def test_what_no_vocabulary_can_be_is_named():
 
 def test_a_file_is_converted_once_and_anew_when_it_changes(tiny, cache, monkeypatch):
     first = real.load().model.embedding.weight
-    monkeypatch.setattr(store, "opened", None)  # called, it raises
+    monkeypatch.setattr(store, "open_gguf", None)  # called, it raises
     real.load.cache_clear()
     assert torch.equal(real.load().model.embedding.weight, first)
     assert real.load() is real.load() and real.load(torch.bfloat16).model.norm.weight.dtype == torch.bfloat16

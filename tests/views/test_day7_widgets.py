@@ -277,7 +277,7 @@ class TestSpeculativeStepper:
             ({"drafted": [0], "q": [0, 0.2, 0.4, 0.4]}, ValueError, "its q is 0"),
             ({"drafted": [0.5]}, TypeError, "whole number"),
             ({"coins": [0.5] * 3}, ValueError, "4 to 4 numbers|4 numbers"),
-            ({"coins": [0.5, 0.5, 0.5, 1.0]}, ValueError, "but without 1"),
+            ({"coins": [0.5, 0.5, 0.5, 1.0]}, ValueError, "but not including, 1"),
         ],
     )
     def test_what_is_no_round_is_refused(self, arguments, error, message):

@@ -172,7 +172,7 @@ def test_a_figure_says_in_words_what_it_shows(name):
         ),
         ("second", "Each later one takes as long again without a cache, and 10 ms with one."),
         ("kinds", "a step reads 5.0 times fewer bytes and is 2.0 times faster"),
-        ("rises", "The most: 4 bits."),
+        ("rises", "The largest: 4 bits."),
         ("pool", "Of the 16 slots in blocks that a text holds 6 are empty, all in its last one; sharing saves 4 more."),
     ],
 )

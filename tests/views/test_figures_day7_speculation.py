@@ -26,10 +26,10 @@ def test_nothing_is_cut_off(name):
 @pytest.mark.parametrize(
     ("name", "alt", "caption"),
     [
-        ("limits", "17 measured decode steps", "Up to 185 tokens that is memory, if caches are empty"),
-        ("budgets", "largest: 14 at 64, 417 at none; p95: 13 at 64, 17 at none", "with a budget of none, 95.5%"),
+        ("limits", "17 measured decode steps", "With empty caches that is memory up to 185 tokens"),
+        ("budgets", "largest: 14 at 64, 417 at none; p95: 13 at 64, 17 at none", "for the most requests (95.5%)"),
         ("laws", "p: 0.40, 0.60; right: 0.50, 0.50", "0.100 (right) and 0.300 (popular)"),
-        ("gains", "α = 0.3: from 1.40 to 0.40", "above it is 1 (α = 0.3) and 256 (α = 0.9)."),
+        ("gains", "α = 0.3: from 1.40 to 0.40", "above the line is 1 (α = 0.3) and 256 (α = 0.9)."),
     ],
 )
 def test_a_figure_says_in_words_what_it_shows(name, alt, caption):
