@@ -291,7 +291,7 @@ def test_a_shared_block_is_copied_when_one_of_its_holders_writes(alone):
     page.get_by_role("button", name="append a token to b").click()
     assert blocks(page) == [("ab", "a0 a1"), ("a", "a2"), ("b", "a2 b3")]
     assert page.locator(".course-pages-changed b").all_inner_texts() == ["block 2"]
-    assert page.locator(".course-pages-told").inner_text().endswith("too: copy on write.")
+    assert page.locator(".course-pages-told").inner_text().endswith("also hold: copy on write.")
     assert page.locator("[data-sum] b").all_inner_texts() == ["3 of 4", "4", "1"]
 
 
