@@ -143,7 +143,7 @@ def test_a_worker_with_another_course_is_named_in_one_line(address, monkeypatch)
 def test_a_worker_with_other_checks_is_named_in_one_line(address, monkeypatch):
     parcel = replace(answer_key_parcel(COURSE, 1), digests={1: "another"})
     monkeypatch.setattr(cluster, "answer_key_parcel", lambda answer_key, day: parcel)
-    with pytest.raises(CourseError, match="has other checks or another grader; install the same course"):
+    with pytest.raises(CourseError, match="has other checks or another grader; install the same"):
         list(grade_there(iter([Submission("ada", Path("a.ipynb"), 1, data=notebook())]), COLD, address))
 
 
