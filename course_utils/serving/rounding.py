@@ -19,15 +19,13 @@ from course_utils.costs import records
 from course_utils.costs.measure import environment
 from course_utils.models.pretrained import store
 from course_utils.models.real import Real, load
+from course_utils.serving import eight
 from course_utils.serving.engine import Engine
 
 BENCHMARK = "smollm2-in-company"
 STORED = Path(__file__).parents[1] / "data" / "models"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-PROMPTS = (
-    "The capital of France is", "Why is the sky blue?", "Write a haiku about rain.", "Count from one to five:",
-    "The opposite of hot is", "Name three fruits.", "A parcel arrived this morning, and", "Water boils at",
-)  # fmt: skip
+PROMPTS = tuple(eight.PROMPTS)
 NEW = 20  # tokens of each
 
 
@@ -65,8 +63,7 @@ def summary() -> str:
     lines = []
     for dtype in DTYPES:
         rows = [row for row in recorded()["rows"] if row["dtype"] == dtype]
-        agree = sum(row["differs"] is None for row in rows)
-        lines.append(f"{dtype:8}  {agree} of {len(rows)} texts are the same in company as alone")
+        lines.append(f"{dtype:8}  {_count_same(rows)} of {len(rows)} texts are the same in company as alone")
     first = next(row for row in recorded()["rows"] if row["differs"] is not None)
     return "\n".join(
         [
@@ -76,6 +73,10 @@ def summary() -> str:
             f"  in company {_last_line(first['together'])!r}",
         ]
     )
+
+
+def _count_same(rows: list[dict[str, Any]]) -> int:
+    return sum(row["differs"] is None for row in rows)
 
 
 def _last_line(text: str) -> str:
@@ -94,7 +95,7 @@ def main(quick: bool = False, folder: Path | str = STORED) -> None:
         "model": {"name": real.name, "get": store.GET},
     }  # fmt: skip
     findings = [
-        f"{dtype}: {sum(row['differs'] is None for row in rows if row['dtype'] == dtype)} texts are the same."
+        f"{dtype}: {_count_same([row for row in rows if row['dtype'] == dtype])} texts are the same."
         for dtype in DTYPES
     ]
     print("\n".join(findings))
