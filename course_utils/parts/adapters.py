@@ -245,14 +245,11 @@ def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
     """
 
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
-        prompts = {"whole": list(tokens), "headless": list(tokens[1:]), "short": list(tokens[:-1])}
         longest = len(tokens) + most
         budget = len(tokens) // 2 + BLOCK
         n_blocks = _blocks(longest) + _blocks(longest) // 2
         scheduler = answer(n_blocks, BLOCK, budget)
-        requests = _Requests(model, {name: prompt for name, prompt in prompts.items() if prompt}, most, longest)
-        for name, text in requests.texts.items():
-            scheduler.add(name, len(text), most)
+        requests = _add_three(scheduler, model, tokens, most)
 
         for _ in range(MOST_STEPS):
             if requests.are_done():
@@ -287,12 +284,8 @@ def serves_in_slots(answer: Callable) -> Callable[[Decoder, Sequence[int], int],
     """
 
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
-        prompts = {"whole": list(tokens), "headless": list(tokens[1:]), "short": list(tokens[:-1])}
-        longest = len(tokens) + most
-        scheduler = answer(2, 3 * _blocks(longest), BLOCK)
-        requests = _Requests(model, {name: prompt for name, prompt in prompts.items() if prompt}, most, longest)
-        for name, text in requests.texts.items():
-            scheduler.add(name, len(text), most)
+        scheduler = answer(2, 3 * _blocks(len(tokens) + most), BLOCK)
+        requests = _add_three(scheduler, model, tokens, most)
         for _ in range(MOST_STEPS):
             if requests.are_done():
                 return requests.texts["whole"][len(tokens) :]
@@ -304,6 +297,15 @@ def serves_in_slots(answer: Callable) -> Callable[[Decoder, Sequence[int], int],
         raise ValueError(f"requests are left after {MOST_STEPS} steps")
 
     return write
+
+
+def _add_three(scheduler: Any, model: Decoder, tokens: Sequence[int], most: int) -> _Requests:
+    """Add a text, the text without its first token, and the text without its last; those of no tokens are left out."""
+    prompts = {"whole": list(tokens), "headless": list(tokens[1:]), "short": list(tokens[:-1])}
+    requests = _Requests(model, {name: prompt for name, prompt in prompts.items() if prompt}, most, len(tokens) + most)
+    for name, text in requests.texts.items():
+        scheduler.add(name, len(text), most)
+    return requests
 
 
 class _Requests:
