@@ -258,7 +258,7 @@ def used_names(source: str) -> set[str]:
     """Return the global names that a cell refers to; if it is not Python, roughly: every word in it."""
     source = as_python(source)
     try:
-        tables = [symtable.symtable(source, "cell", "exec")]
+        tables = [symtable.symtable(_without_comprehensions(source), "cell", "exec")]
     except PARSE_ERRORS:
         return set(re.findall(r"\w+", source))
     names = set()
@@ -270,6 +270,30 @@ def used_names(source: str) -> set[str]:
             if each.is_referenced() and (is_top or each.is_global()):
                 names.add(each.get_name())
     return names
+
+
+@lru_cache(maxsize=512)
+def _without_comprehensions(source: str) -> str:
+    """Return a cell with a generator in place of each comprehension.
+
+    From Python 3.12 on, `symtable` counts the variable of a comprehension as a name of the scope around it.
+    """
+    if not re.search(r"\bfor\b", source):
+        return source
+    try:
+        return ast.unparse(_Generators().visit(ast.parse(source)))
+    except PARSE_ERRORS:
+        return source
+
+
+class _Generators(ast.NodeTransformer):
+    def visit(self, node: ast.AST) -> ast.AST:
+        node = self.generic_visit(node)
+        if isinstance(node, (ast.ListComp, ast.SetComp)):
+            return ast.GeneratorExp(node.elt, node.generators)
+        if isinstance(node, ast.DictComp):
+            return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
+        return node
 
 
 def defines(source: str, names: Collection[str]) -> bool:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from course_utils.answer_key.key import COURSE
-from course_utils.checks.cells import as_python, complete_answer, defines, modules_not_graded
+from course_utils.checks.cells import as_python, complete_answer, defines, modules_not_graded, used_names
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.grading.intake.answers import read_answers
 from course_utils.grading.intake.submitted_notebook import read_notebook
@@ -110,6 +110,19 @@ def test_a_name_is_found_however_a_cell_binds_it(above):
     assert found.missing == frozenset() and run(found.source)["answer"]() == 5
     in_one = completed("\n".join([*above, ANSWER]))
     assert in_one.missing == frozenset() and run(in_one.source)["answer"]() == 5
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("z = [each for each in each]", {"each"}),
+        ("z = [a(x[0]) for a in b] + [a for x in c]", {"a", "b", "c", "x"}),
+        ("z = {k: v + w for k, v in d.items()}; y = [[a for a in b] for b in c]", {"c", "d", "w"}),
+        ("def f():\n    return [q for q in {r for r in s}]", {"s"}),
+    ],
+)
+def test_the_variable_of_a_comprehension_is_no_name_of_the_cell(source, names):
+    assert used_names(source) == names
 
 
 def test_a_global_that_nobody_sets_does_not_hide_its_definition():
