@@ -1,7 +1,7 @@
 """How a test run is shared out, what it leaves to `make test-all`, how solutions are compared, and how it ends.
 
 Two hooks for those who write tests. A test that takes long by nature is marked `@pytest.mark.thorough("what it does")`
-and runs with `--all`. What a test needs and a machine may lack stands in `tests/needs.py`.
+and runs with `--all`. What a test needs and a machine may lack stands in `tests/helpers/needs.py`.
 """
 
 import math
@@ -34,7 +34,7 @@ FIRST = (
     "tests/grading/test_hostile.py",
 )  # the longest, in parts of a run
 BY_DAY = re.compile(r"(tests/(?:checks/test_(?:checks|mutants|smallest)|grading/test_graded_days)\.py):.*\[(day\d+)\b")
-MOST_WORKERS = 8  # each takes a gigabyte of memory
+MAX_WORKERS = 8  # each takes a gigabyte of memory
 BUDGET = int(os.environ.get("BUDGET", 0))  # processor seconds that a run may take, as CI sets it; 0 is no limit
 LOOP_SECONDS = 0.073  # processor seconds of the loop in `_slowness` on the machine for which CI's budget was set
 _skipped: Counter[str] = Counter()
@@ -96,7 +96,7 @@ def _rank(item) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    return min(MOST_WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return min(MAX_WORKERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 try:

@@ -43,7 +43,7 @@ DUEL_SECONDS = GRADED_SECONDS  # all implementations that a learner's test calls
 TRIAL_SECONDS = 4.0  # more of it with each implementation that the test has judged: there are up to 200 in all
 ASKING_ON = 2  # times that, for a test that goes on asking when its implementations answer no more
 CALLS_AHEAD_SECONDS = 0.05  # of making calls before the test asks for them, which it may never do
-MOST_DUEL_SECONDS = 4_000.0  # the grader's process, for a duel that is run twice; its own limits end it before
+MAX_DUEL_SECONDS = 4_000.0  # the grader's process, for a duel that is run twice; its own limits end it before
 # The grader's process, for the rest of a submission.
 WORKER_SECONDS = 3 * DUEL_SECONDS
 

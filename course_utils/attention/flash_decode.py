@@ -32,8 +32,8 @@ from course_utils.attention.triton_setup import (
     tune,
 )
 
-MOST_ROWS = 64  # of queries times heads in a group; with more, the parts are no longer bound by reading keys
-SHORTEST_PART = 128  # keys; a part that is shorter takes longer to merge than it saves
+MAX_ROWS = 64  # of queries times heads in a group; with more, the parts are no longer bound by reading keys
+MIN_PART_KEYS = 128  # keys; a part that is shorter takes longer to merge than it saves
 PROCESSORS = 132  # what the interpreter pretends to have: a Hopper card
 
 # Rows of keys, warps, stages: what is tried on a GPU, by head dimension. A part mostly waits for keys.
@@ -87,7 +87,7 @@ def splits_for(programs: int, n_keys: int, processors: int) -> int:
     places = 2 * whole("processors", processors)
     if programs >= 0.8 * places:
         return 1
-    blocks = max(1, math.ceil(n_keys / SHORTEST_PART))
+    blocks = max(1, math.ceil(n_keys / MIN_PART_KEYS))
     busy = {}  # by number of parts: which share of the places has work, over all waves
     for parts in range(1, min(blocks, places) + 1):
         longest = math.ceil(blocks / parts)
@@ -115,9 +115,9 @@ def attend_to_parts(
     B, h, n, d = q.shape
     h_kv, n_keys = k.shape[1:3]
     rows = h // h_kv * n
-    if rows > MOST_ROWS:
+    if rows > MAX_ROWS:
         raise ValueError(
-            f"{n} queries in groups of {h // h_kv} heads are {rows} rows, and {MOST_ROWS} fit: use flash_attention"
+            f"{n} queries in groups of {h // h_kv} heads are {rows} rows, and {MAX_ROWS} fit: use flash_attention"
         )
     if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
         raise RuntimeError("flash_decode has no derivative: call it inside torch.no_grad(), or use flash_attention")

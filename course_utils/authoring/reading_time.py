@@ -17,7 +17,7 @@ from course_utils.views.shared.base import CourseWidget
 
 STOP = "**A place to stop.**"
 MOST = 45  # minutes between two places to stop, in a lesson of two sittings
-LONGEST_SITTING = 75  # minutes
+MAX_SITTING_MINUTES = 75  # minutes
 WORDS = 90  # of prose that one reads per minute
 LINES = 7  # of shown code
 PENCIL = 4  # minutes for a task by pencil

@@ -36,7 +36,7 @@ from course_utils.errors import CellFailed, CourseError
 from course_utils.files import Marker, make_zip, write_whole
 
 BUNDLE_README = Path(__file__).with_name("bundle_readme.md")
-SHORTEST_SECRET = 16  # bytes
+MIN_SECRET_BYTES = 16  # bytes
 FOLDERS = ("student", "grader")
 NOTE = "note.md"  # the teacher's, beside them: no release changes it unless another is given
 MARKER = Marker(".course-release.json", "release", ("student/**/*", "grader/**/*", "student.zip", "grader.zip"))
@@ -147,8 +147,8 @@ def read_secret(path: Path) -> tuple[bytes, str]:
         readable_by_others = path.stat().st_mode & 0o044
     except OSError as error:
         raise CourseError(f"{path}: the secret cannot be read ({error.strerror})") from None
-    if len(secret) < SHORTEST_SECRET:
-        todo = f"give {SHORTEST_SECRET} bytes or more, for example from: openssl rand -hex 32"
+    if len(secret) < MIN_SECRET_BYTES:
+        todo = f"give {MIN_SECRET_BYTES} bytes or more, for example from: openssl rand -hex 32"
         raise CourseError(f"{path}: a secret of {len(secret)} bytes can be guessed; {todo}")
     return (
         secret,

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 PARSE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
-LARGEST_CELL = 100_000  # characters, comments included; an answer takes a few hundred
+MAX_CELL_LENGTH = 100_000  # characters, comments included; an answer takes a few hundred
 BROUGHT = "# from other cells of the notebook, since the answer uses it:\n"
 BELOW = "# from cells between the answer and its check:\n"
 FUTURE = re.compile(r"from\s+__future__\s+import\b")
@@ -34,7 +34,7 @@ MUTATORS |= {"appendleft", "extendleft", "move_to_end", "sort", "subtract", "sym
 FILLERS = {"copyto", "fill_diagonal", "heapify", "heappush", "insort", "place", "put", "put_along_axis", "putmask"}
 FILLERS |= {"setattr", "shuffle"}
 IN_PLACE = re.compile(r"[a-z]\w*[a-z\d]_")  # such as the method fill_ of PyTorch
-MOST_ROUNDS = 10  # of looking for what changes the statements that were found in the round before
+MAX_ROUNDS = 10  # of looking for what changes the statements that were found in the round before
 TRANSPARENT = ("time", "capture", "prun")  # cell magics that run the Python below them
 PACKAGES = ("numpy", "torch", "triton", "matplotlib", "IPython", "mpl_toolkits", "functorch")  # beside Python's own
 IN_A_KERNEL = re.compile(r"course_utils\.(checks(\..+)?|days\.day\d+)")  # course modules that a grader's kernel has
@@ -453,7 +453,7 @@ class _Search:
 
     def run(self) -> AnswerCode:
         """Return the code with all that it needs."""
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             self.define()
             if not self.follow_changes():
                 break

@@ -27,10 +27,10 @@ from course_utils.checks.kernel.evidence import describe_error, find_ladder
 from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.time_limits import ANSWER_SECONDS
 
-LONGEST_SECONDS = 4 * ANSWER_SECONDS  # by the clock, of a task that ends by itself; after that the page ends Python
+MAX_SECONDS = 4 * ANSWER_SECONDS  # by the clock, of a task that ends by itself; after that the page ends Python
 Report = Callable[[Mapping[str, Any]], None]
-MOST_SHOWN = 500  # characters of what an answer prints while it is checked
-MOST_STREAMED = 5000  # characters of what a cell prints that the page has before the cell has ended
+MAX_SHOWN_CHARS = 500  # characters of what an answer prints while it is checked
+MAX_STREAMED_CHARS = 5000  # characters of what a cell prints that the page has before the cell has ended
 CELL = "<ipython-input-{}>"  # the file name of a cell, by which the checks tell its lines from the course's own
 NO_TORCH = "PyTorch is not on this page. This exercise does not need it: use lists or NumPy, or open it in JupyterLab."
 NO_INPUT = "input() does not work here: the check calls your function with the numbers that it needs"
@@ -69,7 +69,7 @@ def check(
     with redirect_stdout(printed), redirect_stderr(printed):
         _, verdict = examine(day, grade_id, namespace)
     verdict = replace(verdict, message=_with_advice(_explain(verdict, answer, printed.getvalue())))
-    note = f"It printed: {_cut(printed.getvalue().strip(), MOST_SHOWN)}" if printed.getvalue().strip() else ""
+    note = f"It printed: {_cut(printed.getvalue().strip(), MAX_SHOWN_CHARS)}" if printed.getvalue().strip() else ""
     message = CheckMessage(day, grade_id, verdict, note=note)
     searching = verdict.status in ("failed", "error")
     report(_as_record(message, searching))
@@ -112,9 +112,9 @@ class _StreamedOutput(io.StringIO):
 
     def write(self, text: str) -> int:
         count = super().write(text)
-        if self.n_reported <= MOST_STREAMED and (now := time.monotonic()) >= self.next_report:
+        if self.n_reported <= MAX_STREAMED_CHARS and (now := time.monotonic()) >= self.next_report:
             text = self.getvalue()
-            self.report(_cut(text, MOST_STREAMED))
+            self.report(_cut(text, MAX_STREAMED_CHARS))
             self.n_reported = len(text)
             self.next_report = now + 0.1
         return count

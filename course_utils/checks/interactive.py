@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from course_utils.checks.cells import LARGEST_CELL, complete_answer, defines, modules_not_graded
+from course_utils.checks.cells import MAX_CELL_LENGTH, complete_answer, defines, modules_not_graded
 from course_utils.checks.examples.adversary import Trace, as_data, describe_trace, find_trace
 from course_utils.checks.examples.example_text import STAGE, STEPPER, describe_example
 from course_utils.checks.examples.smallest import find_smallest
@@ -357,8 +357,8 @@ def not_followed(day: int, grade_id: str, namespace: Mapping[str, Any]) -> str:
         return ""
     cells = _cells_run(namespace)
     source = cells[number]
-    if len(source) > LARGEST_CELL:
-        return f"its cell has {len(source):,} characters, but only {LARGEST_CELL:,} are read."
+    if len(source) > MAX_CELL_LENGTH:
+        return f"its cell has {len(source):,} characters, but only {MAX_CELL_LENGTH:,} are read."
 
     # The code that a grader would run: the answer's cell with what it uses from the cells around it. Earlier answers
     # are known by name, because the grader brings those along itself.

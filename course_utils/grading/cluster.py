@@ -27,7 +27,7 @@ from course_utils.grading.workers import FATAL, Finished, as_unreadable, grade_s
 from course_utils.time_limits import CONNECT_SECONDS, DISCONNECT_SECONDS, WORKERLESS_SECONDS
 
 TRIES = 3  # how often a submission is tried if its workers die
-MOST_UNPACKED = 8  # answer keys that a worker keeps: one per day of a class, and one of all days
+MAX_UNPACKED_KEYS = 8  # answer keys that a worker keeps: one per day of a class, and one of all days
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ _UNPACKED: dict[tuple, tempfile.TemporaryDirectory] = {}
 
 
 def _unpack(parcel: AnswerKeyParcel) -> AnswerKey:
-    """Write the answer key into a temporary folder, once; it is deleted after MOST_UNPACKED newer ones."""
+    """Write the answer key into a temporary folder, once; it is deleted after MAX_UNPACKED_KEYS newer ones."""
     if parcel.package != version("course_utils"):
         raise CourseError(_describe_mismatch(f"course_utils {version('course_utils')}, not {parcel.package}"))
     known = tuple(parcel.digests.items())
@@ -205,7 +205,7 @@ def _unpack(parcel: AnswerKeyParcel) -> AnswerKey:
         if any(answer_key.digest(day) != digest for day, digest in parcel.digests.items()):
             raise CourseError(_describe_mismatch("other checks or another grader"))
         _UNPACKED[known] = folder
-        while len(_UNPACKED) > MOST_UNPACKED:
+        while len(_UNPACKED) > MAX_UNPACKED_KEYS:
             _UNPACKED.pop(next(iter(_UNPACKED))).cleanup()
     return AnswerKey(Path(_UNPACKED[known].name))
 

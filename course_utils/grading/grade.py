@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from course_utils.answer_key.key import OfficialExercise, checks_of
-from course_utils.checks.cells import LARGEST_CELL
+from course_utils.checks.cells import MAX_CELL_LENGTH
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.errors import PutOff, Unreadable
@@ -119,7 +119,7 @@ def _verdicts_on_missing(missing: Sequence[str], notebook: SubmittedNotebook) ->
     verdicts = {}
     for grade_id in missing:
         size = notebook.too_long.get(grade_id, 0)
-        message = f"Not read: its cell has {size:,} characters, but only {LARGEST_CELL:,} are read."
+        message = f"Not read: its cell has {size:,} characters, but only {MAX_CELL_LENGTH:,} are read."
         verdicts[grade_id] = Verdict("missing", 0.0, message if size else "Not answered.")
     return verdicts
 

@@ -16,7 +16,7 @@ from course_utils.grading.reports.report import print_table
 from course_utils.grading.results import Graded, Result, Settings, is_ungraded
 from course_utils.grading.workers import Callbacks
 
-MOST_TABLES = 10
+MAX_TABLES = 10
 
 
 def grade_and_show(submissions: Sequence[Submission], settings: Settings, tables: bool) -> ClassResult:

@@ -20,8 +20,8 @@ OTHER_KIND = "an error of another kind"
 KINDS = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)}
 KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "CompilationError", "InterpreterError"}
 SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
-MOST_AXES = 8
-LONGEST_AXIS = 10**5
+MAX_AXES = 8
+MAX_AXIS_LENGTH = 10**5
 _WHERE = re.compile(r", at line (\d{1,4}) of its cell: ")
 _AT_LINE = re.compile(r"^-+> *(\d{1,4}) (.*)$", re.MULTILINE)
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
@@ -109,4 +109,4 @@ def _error_without_text(error: str, rung: str, lines: set[tuple[int, str]], name
 
 def _is_usual(shape: tuple[int, ...]) -> bool:
     """Return whether a right result can have this shape; an odd shape could carry a message."""
-    return len(shape) <= MOST_AXES and all(size < LONGEST_AXIS for size in shape)
+    return len(shape) <= MAX_AXES and all(size < MAX_AXIS_LENGTH for size in shape)

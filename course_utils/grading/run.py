@@ -15,7 +15,7 @@ from course_utils.errors import CourseError, TooFewPoints, Unreadable, one_line
 from course_utils.grading.classroom import ClassResult
 from course_utils.grading.intake.collect import Submissions, collect
 from course_utils.grading.intake.late import with_lateness
-from course_utils.grading.live_display import MOST_TABLES, grade_and_show
+from course_utils.grading.live_display import MAX_TABLES, grade_and_show
 from course_utils.grading.reports.gradebook import Filled
 from course_utils.grading.reports.learner_record import is_alone, note_progress, own_exercises, show_outcome
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
@@ -55,7 +55,7 @@ def run(
     own = own_exercises(files, settings.out) if settings.out else {}
     alone = bool(settings.out and settings.answer_key is COURSE and not gradebook and is_alone(files, settings.out))
     one_by_one = all(path.suffix.lower() != ".zip" and not path.is_dir() for path in paths)
-    result = grade_and_show(submissions, settings, tables=one_by_one and len(submissions) <= MOST_TABLES)
+    result = grade_and_show(submissions, settings, tables=one_by_one and len(submissions) <= MAX_TABLES)
     _report(result, settings, gradebook, own, alone)
     # in a class an unreadable notebook is a result like any other
     unreadable = [each.message for each in result.graded if each.status == "unreadable" and one_by_one]

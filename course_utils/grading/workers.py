@@ -29,7 +29,7 @@ from course_utils.sandbox.confinement import Confinement, KernelServer, open_ker
 Finished = Generator[tuple[Submission, Graded], None, None]  # submissions with their results, as they finish
 PACKAGES = str(ROOT)
 LONE_TRIES = 2
-LARGEST_WORKER = 3 * 2**30  # bytes of data; a worker that asks for more ends
+MAX_WORKER_BYTES = 3 * 2**30  # bytes of data; a worker that asks for more ends
 LABORIOUS = "it takes too much of the grader's own time, beside that of its answers"
 FATAL = "it ends the process that grades it, each time that it is tried"
 
@@ -282,7 +282,7 @@ def work(descriptor: int, folder: str) -> None:
     connection = Connection(descriptor)
     tempfile.tempdir = folder
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_WORKER, LARGEST_WORKER))
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_WORKER_BYTES, MAX_WORKER_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core dump when the time is up
     threading.Thread(target=_end_with_parent, args=[Path(folder)], daemon=True).start()
     gc.freeze()  # imported modules stay: looking through them for garbage takes a twentieth of the time

@@ -22,7 +22,7 @@ from course_utils.models.decoder import Decoder, new_caches
 
 BLOCK = 4  # tokens per block, and keys per tile; other text lengths than multiples of it end with a partly filled block
 QUERIES = 6  # queries per tile; unequal to BLOCK, so that tiles on the diagonal differ from each other
-MOST_STEPS = 1000  # steps of a scheduler; three texts of 30 tokens take about 20
+MAX_STEPS = 1000  # steps of a scheduler; three texts of 30 tokens take about 20
 WINDOW = 8  # tokens in a ring
 Attend = Callable[..., tuple[Tensor, None]]
 
@@ -241,7 +241,7 @@ def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
     one and a half texts, so that the scheduler must preempt, and the budget of a step is half a text plus BLOCK tokens.
     The adapted function returns the tokens that the model writes after the whole text. It raises ValueError if a plan
     computes no tokens, more than the budget, or more than a request has left, if the requests hold more blocks than
-    the pool has, and if requests are left after MOST_STEPS.
+    the pool has, and if requests are left after MAX_STEPS.
     """
 
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
@@ -251,7 +251,7 @@ def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
         scheduler = answer(n_blocks, BLOCK, budget)
         requests = _add_three(scheduler, model, tokens, most)
 
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if requests.are_done():
                 return requests.texts["whole"][len(tokens) :]
             plan, preempted = scheduler.step()
@@ -269,7 +269,7 @@ def serves(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int
             requests.release_finished()
         if requests.are_done():
             return requests.texts["whole"][len(tokens) :]
-        raise ValueError(f"requests are left after {MOST_STEPS} steps")
+        raise ValueError(f"requests are left after {MAX_STEPS} steps")
 
     return write
 
@@ -280,13 +280,13 @@ def serves_in_slots(answer: Callable) -> Callable[[Decoder, Sequence[int], int],
     The requests are those of `serves`, and the pool has room for all three texts, so that only slots can be lacking.
     The adapted function returns the tokens that the model writes after the whole text. It raises ValueError if a plan
     computes more than a request has left, if more requests run than there are slots, and if requests are left after
-    MOST_STEPS.
+    MAX_STEPS.
     """
 
     def write(model: Decoder, tokens: Sequence[int], most: int) -> list[int]:
         scheduler = answer(2, 3 * _blocks(len(tokens) + most), BLOCK)
         requests = _add_three(scheduler, model, tokens, most)
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if requests.are_done():
                 return requests.texts["whole"][len(tokens) :]
             for name, count in scheduler.step().items():
@@ -294,7 +294,7 @@ def serves_in_slots(answer: Callable) -> Callable[[Decoder, Sequence[int], int],
             if len(requests.caches) > 2:
                 raise ValueError(f"{len(requests.caches)} requests run, and there are 2 slots")
             requests.release_finished()
-        raise ValueError(f"requests are left after {MOST_STEPS} steps")
+        raise ValueError(f"requests are left after {MAX_STEPS} steps")
 
     return write
 

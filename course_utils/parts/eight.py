@@ -9,7 +9,7 @@ from typing import Any
 from course_utils.models.decoder import Decoder
 from course_utils.models.real import Real
 from course_utils.parts.notebook import Parts
-from course_utils.serving.eight import BLOCK, MOST_STEPS, N_BLOCKS, N_SLOTS, PROMPTS, LibraryBatches
+from course_utils.serving.eight import BLOCK, MAX_STEPS, N_BLOCKS, N_SLOTS, PROMPTS, LibraryBatches
 from course_utils.serving.engine import Engine
 from course_utils.serving.scheduler import RequestState
 from course_utils.serving.traffic import Request
@@ -110,8 +110,8 @@ class _Planned:
         self._states[request.name] = RequestState(request)
 
     def plan(self) -> list[tuple[str, int]]:
-        if self.step == MOST_STEPS:
-            raise ValueError(f"requests are left after {MOST_STEPS} steps")
+        if self.step == MAX_STEPS:
+            raise ValueError(f"requests are left after {MAX_STEPS} steps")
         self.step += 1
         planned = {name: int(count) for name, count in self.planner.step().items()}
         self.running = [self._states[name] for name in planned if name in self._states]

@@ -18,7 +18,7 @@ from .problem import Problem
 from .session import short
 
 TEMPLATE = Path(__file__).with_name("worksheet.typ")
-MOST_COPIES = 1000
+MAX_COPIES = 1000
 INSTALL = "making worksheets needs Typst, which is not installed: pip install typst"
 
 
@@ -43,8 +43,8 @@ def make_worksheets(kind: str, copies: int, seed_file: Path, out: Path) -> list[
         UnknownKind: there is no such kind.
         CourseError: a file cannot be written.
     """
-    if not 1 <= copies <= MOST_COPIES:
-        raise NoWorksheet(f"{copies} copies: give a number from 1 to {MOST_COPIES:,}")
+    if not 1 <= copies <= MAX_COPIES:
+        raise NoWorksheet(f"{copies} copies: give a number from 1 to {MAX_COPIES:,}")
     try:
         seed = seed_file.read_bytes().strip()
     except OSError as error:

@@ -31,9 +31,9 @@ from course_utils.sandbox.pipe import Talk
 from course_utils.sandbox.provisioner import ConfinedProvisioner
 from course_utils.time_limits import LOST_SECONDS, TRACEBACK_SECONDS, WALL
 
-LARGEST_MESSAGE = 16 * 2**20  # bytes; prints come in bundles, and a larger message breaks the connection
+MAX_MESSAGE_BYTES = 16 * 2**20  # bytes; prints come in bundles, and a larger message breaks the connection
 WAITING_MESSAGES = 16  # messages of a kernel that can be queued in this process
-LARGEST_GROWTH = 2**28  # bytes that this process may grow by during a cell: an endless message is not counted
+MAX_GROWTH_BYTES = 2**28  # bytes that this process may grow by during a cell: an endless message is not counted
 PAUSE = 0.03  # seconds between two polls of a cell's CPU time; most cells need less
 PROVISIONER = "course-confined"
 SETTINGS = (
@@ -95,7 +95,7 @@ class GradingKernel(RunningKernel):
 
     def _connect(self) -> None:
         self.kc = self.km.client()
-        self.kc.context.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
+        self.kc.context.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
         self.kc.context.setsockopt(zmq.RCVHWM, WAITING_MESSAGES)
         self.kc.context.setsockopt(zmq.RECONNECT_IVL, 5)  # ms: the kernel's sockets are not there yet
         self.kc.start_channels(stdin=False, hb=False, control=False)  # channels that nobody reads stay closed
@@ -262,7 +262,7 @@ class GradingKernel(RunningKernel):
             if self.talk.fileno() in ready:
                 self._reply_to_question()
             # the limits, on each round: a cell that sends much may never let a round pass without a message
-            if resident() > self.resident + LARGEST_GROWTH:
+            if resident() > self.resident + MAX_GROWTH_BYTES:
                 raise KernelLost("killed", self._describe_flood())
             self._verify_scratch()
             if not ready and not self.is_alive():

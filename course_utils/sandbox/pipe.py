@@ -17,7 +17,7 @@ from course_utils.time_limits import REPLY_SECONDS
 
 QUESTIONS = "asked"  # name of the pipe to which the kernel writes
 ANSWERS = "told"  # name of the one from which it reads
-LONGEST_LINE = 2**18  # bytes of a question
+MAX_LINE_LENGTH = 2**18  # bytes of a question
 MOMENT = 0.003  # seconds to wait for the next question before looking at anything else
 TURN = 0.1  # seconds of answering before looking at something else anyway
 UNUSUAL_QUESTION = "The cell sent a question that no check sends"
@@ -67,7 +67,7 @@ class Talk:
             line, ended, rest = self.received.partition(b"\n")
             if rest:
                 raise KernelLost("killed", UNUSUAL_QUESTION)
-            if len(self.received) > LONGEST_LINE:
+            if len(self.received) > MAX_LINE_LENGTH:
                 raise KernelLost("killed", "The cell sent a question that does not end")
             if ended and self.answer is not None:
                 self.received = b""

@@ -21,7 +21,7 @@ PROMPTS = {  # what is asked, and how many tokens are to come
 N_SLOTS = 4
 BLOCK = 8
 N_BLOCKS = 16
-MOST_STEPS = 200
+MAX_STEPS = 200
 
 
 class LibraryBatches:
@@ -46,7 +46,7 @@ def count_steps(make: Callable[..., Any] = LibraryBatches) -> int:
     for prompt, new in PROMPTS.items():
         scheduler.add(prompt, 6, new)
     steps = 0
-    while left and steps < MOST_STEPS:
+    while left and steps < MAX_STEPS:
         for name in scheduler.step():
             left[name] -= 1
         left = {name: new for name, new in left.items() if new}

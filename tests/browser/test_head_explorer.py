@@ -1,7 +1,7 @@
 """The head explorer in JupyterLab and on pages of its own, by mouse and keyboard."""
 
 import pytest
-from of_letters import of_letters
+from letter_model import of_letters
 
 from course_utils.views import HeadExplorer, palette
 from course_utils.views.shared.heads import head_name

@@ -26,7 +26,7 @@ from course_utils.checks.kernel.evidence import all_ladders, find_ladder, gather
 from course_utils.checks.kernel.ladder import Rung
 from course_utils.checks.kernel.outcome import Evidence, Outcome
 from course_utils.checks.kernel.remote import (
-    MOST_CALLS,
+    MAX_CALLS,
     Candidate,
     CandidateObject,
     FailedInside,
@@ -519,9 +519,9 @@ def test_calls_and_results_have_an_end(line):
     f = Candidate(line(lambda x, y: np.zeros((x, y))))
     with pytest.raises(Refused, match="a result of"):
         f(500, 500)
-    for _ in range(MOST_CALLS - 1):
+    for _ in range(MAX_CALLS - 1):
         f(1, 1)
-    with pytest.raises(Refused, match=f"may be called {MOST_CALLS:,} times"):
+    with pytest.raises(Refused, match=f"may be called {MAX_CALLS:,} times"):
         f(1, 1)
 
 

@@ -19,7 +19,7 @@ from course_utils.checks.judge import time_limit
 from course_utils.files import write_all
 from course_utils.site.python_files import course_files, python_files
 
-TESTS = Path(__file__).parents[1]
+HELPERS = Path(__file__).parents[1] / "helpers"
 MORE = pytest.mark.thorough("the exercises of a page are judged without PyTorch on all days")
 BY_DAY = [day if day in (1, 3) else pytest.param(day, marks=MORE) for day in WITHOUT_TORCH]
 ON_A_PAGE = """
@@ -46,7 +46,7 @@ for grade_id in asked:
 @pytest.mark.parametrize("day", BY_DAY)
 def test_answers_pass_from_the_files_of_the_page_and_stubs_get_nothing(tmp_path, day):
     write_all({tmp_path / "course_utils" / name: content for name, content in course_files().items()})
-    program = ON_A_PAGE.format(folder=str(tmp_path), tests=str(TESTS), day=day)
+    program = ON_A_PAGE.format(folder=str(tmp_path), tests=str(HELPERS), day=day)
     text = json.dumps([*cells_of(day), WITHOUT_TORCH[day]])
     ended = subprocess.run([sys.executable, "-c", program], input=text, capture_output=True, text=True, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
@@ -82,7 +82,7 @@ def test_the_python_of_the_pages_is_small_and_compiled_for_the_first_check_and_e
 
 @pytest.mark.parametrize("day", BY_DAY)
 def test_each_known_mistake_gets_the_same_verdict_without_torch(day):
-    command = [sys.executable, TESTS / "page_verdicts.py", "--days", str(day)]
+    command = [sys.executable, HELPERS / "page_verdicts.py", "--days", str(day)]
     with_torch, without = (subprocess.check_output([*command, *more]) for more in ([], ["--without-torch"]))
     assert json.loads(with_torch) == json.loads(without)
 

@@ -4,7 +4,7 @@ import pytest
 
 from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.checks.judge.exercises import days_with_exercises
-from course_utils.checks.judge.review import MOST_LINES, lines_to_review
+from course_utils.checks.judge.review import MAX_LINES, lines_to_review
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_machinery_is_named_with_its_line(source, line):
 
 def test_no_more_lines_are_listed_than_a_person_reads():
     text = lines_to_review("gc\n" * 100)
-    assert text.count("line ") == MOST_LINES and text.endswith(f"; and {100 - MOST_LINES} more")
+    assert text.count("line ") == MAX_LINES and text.endswith(f"; and {100 - MAX_LINES} more")
 
 
 @pytest.mark.parametrize(

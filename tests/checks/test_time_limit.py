@@ -119,7 +119,7 @@ def test_an_answer_without_end_is_stopped_and_the_rung_and_the_line_are_told(how
 
 @pytest.mark.parametrize("how", PRINTING)
 def test_an_answer_that_prints_without_end_is_stopped_before_the_page_is_full(how, monkeypatch, capsys):
-    monkeypatch.setattr(time_limit, "MOST_PRINTED", 10_000)
+    monkeypatch.setattr(time_limit, "MAX_PRINTED_CHARS", 10_000)
     _, verdict = examine(1, "softmax_row", cell(answer(PRINTING[how]), 2))
     assert verdict.message.startswith("Stopped after printing 10,000 characters on “one entry")
     assert "print('round" in verdict.message or "file=sys.stderr" in verdict.message
@@ -133,7 +133,7 @@ def test_an_answer_that_prints_without_end_is_stopped_before_the_page_is_full(ho
     ids=["a loop", "a stop that is caught", "prints", "an end"],
 )
 def test_all_is_afterwards_as_it_was(body, impatient, monkeypatch, capsys):
-    monkeypatch.setattr(time_limit, "MOST_PRINTED", 10_000)
+    monkeypatch.setattr(time_limit, "MAX_PRINTED_CHARS", 10_000)
     mine, streams = (lambda number, frame: None), (sys.stdout, sys.stderr)
     before = signal.signal(signal.SIGPROF, mine), sys.gettrace()
     try:

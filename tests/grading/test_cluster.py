@@ -161,7 +161,7 @@ def test_a_worker_uses_the_official_side_that_is_sent_and_not_its_own(tmp_path):
 def test_a_worker_keeps_few_official_sides(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(cluster, "_UNPACKED", {})
-    monkeypatch.setattr(cluster, "MOST_UNPACKED", 1, raising=False)
+    monkeypatch.setattr(cluster, "MAX_UNPACKED_KEYS", 1, raising=False)
     empty = Submission("ada", Path("a.ipynb"), 1, data=notebook())
     for days in (1, None, 1):
         assert grade_parcel(empty, answer_key_parcel(COURSE, days), COLD).max_score == POINTS

@@ -748,8 +748,8 @@ def test_a_notebook_that_was_looked_into_is_not_opened_again_unless_a_class_has_
     place(tmp_path, files)
     opened = []
     monkeypatch.setattr(collect, "read_file", lambda path: opened.append(path.name) or path.read_bytes())
-    for most, times in ((collect.MOST_HELD, 1), (0, 2)):
-        monkeypatch.setattr(collect, "MOST_HELD", most)
+    for most, times in ((collect.MAX_HELD_BYTES, 1), (0, 2)):
+        monkeypatch.setattr(collect, "MAX_HELD_BYTES", most)
         opened.clear()
         assert [each.read() for each in collect.collect([tmp_path])] == [NOTEBOOKS[1], NOTEBOOKS[2], NOTEBOOKS[1]]
         assert sorted(opened) == sorted(["day2.ipynb", "one.ipynb", "two.ipynb"] * times)

@@ -9,7 +9,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from messy.cases import CASES, SOFTMAX, notebook_of, place, put
 
-from course_utils.checks.cells import LARGEST_CELL
+from course_utils.checks.cells import MAX_CELL_LENGTH
 from course_utils.checks.interactive import ELSEWHERE
 from course_utils.checks.kernel.settings import usual_settings
 from course_utils.grading.grade import grade_notebook
@@ -77,7 +77,7 @@ def test_where_a_second_try_counts_is_said():
 def test_a_cell_that_is_too_long_is_said_to_be_that(tmp_path):
     notebook = notebook_of(CASES["an answer below a long comment"])
     (cell,) = notebook.cells = [notebook.cells[place(notebook.cells, "softmax_row")]]
-    cell.source = "#" * LARGEST_CELL + "\n" + cell.source
+    cell.source = "#" * MAX_CELL_LENGTH + "\n" + cell.source
     notebook.cells.append(nbformat.v4.new_code_cell("def scores(Q, K):\n    raise NotImplementedError"))
     nbformat.write(notebook, tmp_path / "day1_ada.ipynb")
     results = {each.id: each for each in grade_notebook(tmp_path / "day1_ada.ipynb").exercises}

@@ -20,7 +20,7 @@ from course_utils.checks.judge.exercises import all_exercises
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.intake.late import with_lateness
-from course_utils.grading.reports.feedback import LONGEST_CODE, feedback_page, feedback_zips, write_feedback
+from course_utils.grading.reports.feedback import MAX_CODE_LENGTH, feedback_page, feedback_zips, write_feedback
 from course_utils.grading.reports.gradebook import (
     canvas_csv,
     fill_gradebook,
@@ -30,7 +30,7 @@ from course_utils.grading.reports.gradebook import (
     totals_csv,
 )
 from course_utils.grading.reports.report import (
-    LARGEST_SUMMARY,
+    MAX_SUMMARY_BYTES,
     as_csv,
     as_json,
     as_junit,
@@ -567,7 +567,7 @@ def test_the_summary_of_a_huge_class_fits_into_a_job_summary_and_says_what_is_le
     one = graded("x", 1, ["scores"], verdict="timeout")
     class_ = [graded("é" * 500 + str(number), exercises=one.exercises, score=1.0) for number in range(2500)]
     text = as_markdown(class_)
-    assert LARGEST_SUMMARY // 2 < len(text.encode()) <= LARGEST_SUMMARY
+    assert MAX_SUMMARY_BYTES // 2 < len(text.encode()) <= MAX_SUMMARY_BYTES
     omitted, again = map(int, re.findall(r"(?m)^(\d+) more are left out here", text))
     assert omitted + text[: text.index("## Students")].count("timeout in scores") == 2500
     assert omitted > 100 and again < 2400  # each table has its share of the room
@@ -676,7 +676,7 @@ def test_endless_code_is_cut_with_a_note(long):
         graded("a", exercises=(Result("scores", "failed", 0.0, 2.0),), answers={"scores": long}), COURSE
     )
     assert f"the answer has {len(long):,} characters" in page
-    assert len(page) < 20_000 + 20 * LONGEST_CODE
+    assert len(page) < 20_000 + 20 * MAX_CODE_LENGTH
 
 
 def test_a_line_without_end_is_cut_so_that_colouring_it_is_no_work():

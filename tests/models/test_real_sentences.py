@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from of_letters import of_letters
+from letter_model import of_letters
 
 from course_utils.models import real, real_sentences
 from course_utils.models.real_sentences import SENTENCES, read, recorded

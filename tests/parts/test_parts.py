@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from of_letters import of_letters
+from letter_model import of_letters
 
 from course_utils.answers.day4.exercises import grouped, in_steps
 from course_utils.answers.day5.exercises import PagedCache

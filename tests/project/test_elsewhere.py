@@ -1,7 +1,7 @@
 """On Windows and macOS, imitated: a learner's notebooks work, and what does not says so in one line.
 
-Each system is imitated once, in a process of its own (elsewhere.py): modules that it lacks are taken away, and so is
-`os.fork`; calls of the C library fail, those of Landlock among them.
+Each system is imitated once, in a process of its own (other_systems.py): modules that it lacks are taken away, and so
+is `os.fork`; calls of the C library fail, those of Landlock among them.
 """
 
 import json
@@ -26,7 +26,7 @@ LEARNERS = ("attention", "costs", "models", "serving", "views", "checks", "progr
 @pytest.fixture(scope="module", params=["windows", pytest.param("macos", marks=MACOS)])
 def report(request):
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, str(ROOT / "tests" / "elsewhere.py"), request.param]
+    command = [sys.executable, str(ROOT / "tests" / "helpers" / "other_systems.py"), request.param]
     ended = subprocess.run(command, capture_output=True, text=True, env=environment | {"OMP_NUM_THREADS": "1"})
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout.splitlines()[-1]) | {"system": request.param}

@@ -7,7 +7,7 @@ import pytest
 
 from course_utils.authoring.generated_tables import spell_minutes
 from course_utils.authoring.reading_time import (
-    LONGEST_SITTING,
+    MAX_SITTING_MINUTES,
     MOST,
     SITTING,
     minutes,
@@ -52,7 +52,7 @@ def test_one_plays_within_the_first_600_words(path):
 
 @lessons
 def test_places_to_stop_are_at_most_45_minutes_apart_where_there_are_sittings(path):
-    longest = MOST if SITTING.search(read_lesson(path)) else LONGEST_SITTING
+    longest = MOST if SITTING.search(read_lesson(path)) else MAX_SITTING_MINUTES
     assert max(stretches(read_lesson(path))) <= longest, [round(each) for each in stretches(read_lesson(path))]
 
 
@@ -62,7 +62,7 @@ def test_a_sitting_takes_at_most_75_minutes_and_asks_the_question_of_the_table(p
     assert [each.question for each in day.sittings] == SITTING.findall(read_lesson(path))
     if day.sittings:
         counted = [round(minutes / 5) * 5 for minutes in sittings(read_lesson(path))]
-        assert [each.minutes for each in day.sittings] == counted and max(counted) <= LONGEST_SITTING
+        assert [each.minutes for each in day.sittings] == counted and max(counted) <= MAX_SITTING_MINUTES
 
 
 @lessons

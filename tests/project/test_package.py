@@ -16,7 +16,7 @@ from types import ModuleType
 
 import nbformat
 import pytest
-from elsewhere import body
+from other_systems import body
 from packaging.specifiers import SpecifierSet
 
 from course_utils.course import EXERCISES, LESSONS, SOLUTIONS, is_published, repository, version

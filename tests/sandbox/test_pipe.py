@@ -7,7 +7,7 @@ import pytest
 
 from course_utils.errors import KernelLost
 from course_utils.sandbox import pipe
-from course_utils.sandbox.pipe import ANSWERS, LONGEST_LINE, QUESTIONS, Talk
+from course_utils.sandbox.pipe import ANSWERS, MAX_LINE_LENGTH, QUESTIONS, Talk
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_line_without_an_end_is_no_question(talking):
     one, folder = talking
     questions = os.open(folder / QUESTIONS, os.O_WRONLY | os.O_NONBLOCK)
     with pytest.raises(KernelLost, match="does not end"):
-        for _ in range(2 * LONGEST_LINE // 4096):
+        for _ in range(2 * MAX_LINE_LENGTH // 4096):
             os.write(questions, b"x" * 4096)
             one.go_on()
     os.close(questions)

@@ -11,7 +11,7 @@ from course_utils.course import ROOT, SOLUTIONS, SOURCES
 from course_utils.serving.traffic import THREE, Request
 from course_utils.views import PageTable, ServingTimeline
 from course_utils.views.static_page import page_state
-from course_utils.views.widgets.timeline_run import MOST_STEPS, SETS
+from course_utils.views.widgets.timeline_run import MAX_STEPS, SETS
 
 PAIR = [("a", 0, 3, 2), ("b", 0, 3, 2)]
 
@@ -216,7 +216,7 @@ class TestSomebodysScheduler:
             (Nothing, "Nothing.step raised AttributeError: 'Nothing' object has no attribute 'step', in step 1.", 0),
             (Refuses, "Refuses.add raised ValueError: no room, in step 1.", 0),
             (Hangs, "Hangs.step does not come to an end, in step 1.", 0),
-            (Swaps, f"After {MOST_STEPS} steps a is not finished.", MOST_STEPS),
+            (Swaps, f"After {MAX_STEPS} steps a is not finished.", MAX_STEPS),
             (planning(({}, [])), "In step 1 nothing is planned, though a is not finished.", 1),
             (planning(({"a": 2}, []), None), "Mine.step returned None: a pair (plan, preempted) was expected.", 1),
             (planning(([], [])), "Mine.step returned ([], []): a pair (plan, preempted) was expected.", 0),
@@ -260,7 +260,7 @@ class TestThePage:
     def test_its_state_is_small_even_after_the_most_steps(self):
         rows = [(name, 0, 2, 2) for name in "abcdefgh"]
         widget = ServingTimeline(Swaps, rows)
-        assert widget.last == MOST_STEPS and len(str(page_state(widget))) < 150_000
+        assert widget.last == MAX_STEPS and len(str(page_state(widget))) < 150_000
         assert len(str(page_state(ServingTimeline()))) < 10_000
 
     @pytest.mark.parametrize("name", SETS)

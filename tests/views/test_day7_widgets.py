@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from as_page import on_page, send
-from drawn import is_whole
+from drawing_rules import is_whole
 
 from course_utils.views import SpeculativeStepper, TracePlayer
 from course_utils.views.static_page import page_state

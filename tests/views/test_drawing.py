@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from drawn import is_whole
+from drawing_rules import is_whole
 from matplotlib import font_manager, rcParams
 from PIL import Image
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from drawn import is_whole
+from drawing_rules import is_whole
 from matplotlib.colors import to_hex
 
 from course_utils.days.day2 import figures as figures

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from drawn import is_whole
+from drawing_rules import is_whole
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from drawn import is_whole
+from drawing_rules import is_whole
 from matplotlib.colors import to_hex
 from matplotlib.text import Annotation
 

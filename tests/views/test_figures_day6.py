@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from drawn import is_whole
+from drawing_rules import is_whole
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 

@@ -1,7 +1,7 @@
 """Day 7's drawings of its first half: what they show is what they are given, and their alt texts say it."""
 
 import pytest
-from drawn import is_whole
+from drawing_rules import is_whole
 
 from course_utils.costs.fragmentation import Request, serve
 from course_utils.days.day7 import figures

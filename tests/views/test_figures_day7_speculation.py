@@ -1,7 +1,7 @@
 """The drawings of limits, budgets and speculation show what they are given, and say it in words."""
 
 import pytest
-from drawn import is_whole
+from drawing_rules import is_whole
 
 from course_utils.days.day7 import figures
 from course_utils.serving.costs import A100, PUBLISHED

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 from as_page import on_page, send
+from letter_model import of_letters
 from matplotlib.patches import PathPatch
-from of_letters import of_letters
 
 from course_utils.models import real_sentences
 from course_utils.models.pretrained import store

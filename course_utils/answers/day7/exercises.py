@@ -1699,11 +1699,7 @@ class BatchScheduler:
             raise MemoryError("a request needs a block, and none is free")
         plan = dict.fromkeys(self.running, 1)
         self.let_in(plan)
-        for name in list(plan):
-            request = self.running[name]
-            request.generated += 1
-            if request.generated == request.new:
-                del self.running[name]
+        self.generate(plan)
         return plan
 
     def let_in(self, plan):
@@ -1715,6 +1711,13 @@ class BatchScheduler:
     def join(self, name, plan):
         request = self.running[name] = self.waiting.pop(name)
         plan[name] = request.computed = request.prompt
+
+    def generate(self, plan):
+        for name in plan:
+            request = self.running[name]
+            request.generated += 1
+            if request.generated == request.new:
+                del self.running[name]
 
 
 class WaitsForTheBatch(BatchScheduler):
@@ -1771,11 +1774,7 @@ class BatchThatLetsInFirst(BatchScheduler):
         if self.used() > self.n_blocks:
             raise MemoryError("a request needs a block, and none is free")
         plan = {**dict.fromkeys(before, 1), **joined}
-        for name in list(plan):
-            request = self.running[name]
-            request.generated += 1
-            if request.generated == request.new:
-                del self.running[name]
+        self.generate(plan)
         return plan
 
 
@@ -1804,11 +1803,20 @@ class BatchThatSkipsWhoFindsNone(BatchScheduler):
             else:
                 plan[name] = 1
         self.let_in(plan)
-        for name in list(plan):
-            request = self.running[name]
-            request.generated += 1
-            if request.generated == request.new:
-                del self.running[name]
+        self.generate(plan)
+        return plan
+
+
+class BatchThatComparesEachAlone(BatchScheduler):
+    def step(self):
+        free = self.n_blocks - self.used()
+        for request in self.running.values():
+            if self.blocks(request.computed + 1) - self.blocks(request.computed) > free:
+                raise MemoryError("a request needs a block, and none is free")
+            request.computed += 1
+        plan = dict.fromkeys(self.running, 1)
+        self.let_in(plan)
+        self.generate(plan)
         return plan
 
 
@@ -1839,11 +1847,7 @@ class BatchThatRefillsAtOnce(BatchScheduler):
         plan = super().step()
         more = {}
         self.let_in(more)
-        for name in more:
-            request = self.running[name]
-            request.generated += 1
-            if request.generated == request.new:
-                del self.running[name]
+        self.generate(more)
         return {**plan, **more}
 
 
@@ -1871,6 +1875,9 @@ BATCH_MISTAKES = (
         "The last token of the prompt gives the first new one, in the same step. There is no step for it beside that."),
     Mistake("who finds no block waits", BatchThatSkipsWhoFindsNone,
         "A request that finds no block is left out of the step. That is a MemoryError here: nobody goes on alone."),
+    Mistake("each compared alone", BatchThatComparesEachAlone,
+        "Each running request is compared with the free blocks on its own. Two may need the same last block: count "
+        "what all of them hold after the step."),
     Mistake("the last token counted", BatchThatCountsTheLast,
         "A request is refused that fits: its last new token is never computed, so prompt + new − 1 "
         "tokens need places."),

@@ -78,8 +78,8 @@ def _find_copy(pairs: Sequence[Pair]) -> Relation | None:
     """Recognise an argument, or another part of the result, in the place of this part."""
     for i in range(max((len(pair.rung.args) for pair in pairs), default=0)):
         if _all_same(pairs, partial(_argument, i=i)) and telling(pairs):
-            called = pairs[0].rung.arg_names[i]
-            return Relation(f"{called} returned unchanged", f"The result is the argument {called}, unchanged.")
+            argument = pairs[0].rung.arg_names[i]
+            return Relation(f"{argument} returned unchanged", f"The result is the argument {argument}, unchanged.")
     for name in pairs[0].others:
         if _all_same(pairs, partial(_other, name=name)) and telling(pairs):
             return Relation(f"{name} in its place", f"This is what {name} should be.")

@@ -11,10 +11,10 @@ import numpy as np
 from course_utils.checks.diagnosis.expressions import as_product, is_plain, quantities_of
 from course_utils.checks.diagnosis.relation import NEAR, NamedRung, Pair, Relation, argument
 
-MOST_QUANTITIES = 6
-MOST_PAIRED = 120  # terms that are tried in pairs
+MAX_QUANTITIES = 6
+MAX_PAIRED_TERMS = 120  # terms that are tried in pairs
 EXACT = 2e-7  # relative to the right number, which has eight digits
-LARGEST_FACTOR = 16
+MAX_FACTOR = 16
 
 Term = tuple[tuple[str, float], ...]  # (quantity, power) pairs
 
@@ -45,7 +45,7 @@ def of_a_share(pairs: Sequence[Pair]) -> Relation | None:
     if numbers is None or not numbers[0].all() or not numbers[1].all():
         return None
     actual, right = numbers
-    quantities = dict(list(quantities_of(pairs).items())[:MOST_QUANTITIES])
+    quantities = dict(list(quantities_of(pairs).items())[:MAX_QUANTITIES])
     if not quantities:
         return None
 
@@ -167,7 +167,7 @@ def _square_and_size(rung: NamedRung) -> tuple[np.ndarray, int, str, str] | None
 
 def _terms(pairs: Sequence[Pair]) -> tuple[list[Term], np.ndarray]:
     """Return products of quantities, the simplest first, and their values on each pair."""
-    quantities = dict(list(quantities_of(pairs).items())[:MOST_QUANTITIES])
+    quantities = dict(list(quantities_of(pairs).items())[:MAX_QUANTITIES])
     powers = sorted(product((0, 1, 2), repeat=len(quantities)), key=lambda p: (sum(p), max(p, default=0)))
     columns = np.array(list(quantities.values()), dtype=float).reshape(len(quantities), len(pairs))
     values = np.prod(columns[None] ** np.array(powers)[..., None], axis=1)
@@ -191,15 +191,15 @@ def _find_term(
 def _is_simple(factor: float) -> bool:
     """Return whether a factor is a small whole number or half of one, so that two of them are no accident."""
     twice = round(2 * factor)
-    return 0 < abs(twice) <= 2 * LARGEST_FACTOR and abs(2 * factor - twice) < 1e-4
+    return 0 < abs(twice) <= 2 * MAX_FACTOR and abs(2 * factor - twice) < 1e-4
 
 
 def _find_two_terms(
     terms: Sequence[Term], values: np.ndarray, off: np.ndarray, scale: np.ndarray
 ) -> list[tuple[float, Term]]:
     """Return the simplest two terms that, times simple factors, add up to the difference `off`."""
-    terms = terms[:MOST_PAIRED]
-    values = values[:MOST_PAIRED] / scale
+    terms = terms[:MAX_PAIRED_TERMS]
+    values = values[:MAX_PAIRED_TERMS] / scale
     off = off / scale
     # For all pairs of terms at once, the two factors by least squares, and the squared distance that remains.
     gram = values @ values.T

@@ -27,11 +27,11 @@ from course_utils.checks.kernel.outcome import Outcome
 from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.views.drawing import listed
 
-MOST_NAMED = 3  # most rungs that are listed by name
-MOST_PARTS = 4  # most parts of a result that are examined separately
+MAX_NAMED_RUNGS = 3  # most rungs that are listed by name
+MAX_PARTS = 4  # most parts of a result that are examined separately
 SLIPS_OF_THE_PEN = ("NameError", "AttributeError", "ImportError", "ModuleNotFoundError", "NotImplementedError")
 NEEDS_FLOAT64 = "float32 cannot tell apart"  # occurs in the names of rungs
-LONGEST_ERROR = 90  # characters of an error in the name of a relation
+MAX_ERROR_LENGTH = 90  # characters of an error in the name of a relation
 LARGE = 80.0  # exp of it is near the largest float32
 
 
@@ -112,7 +112,7 @@ def _relate_numbers(
     is_alone = failing == 1 and _only_some_rungs(rungs, held)
     looks = (rounding,) if is_alone else (*LOOKS, of_terms, of_a_share, along_a_diagonal, find_scatter)
     # Weights come first, because a mistake in them makes the output wrong, too.
-    for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MOST_PARTS]:
+    for part in sorted(parts, key=lambda name: (name != "weights", _place(ladder, name)))[:MAX_PARTS]:
         pairs = parts[part]
         is_measured = part not in ladder.returns and len(ladder.names) < 2
         if 2 * len(pairs) < (failing if is_measured else counts[part]):
@@ -214,12 +214,12 @@ def _about_part(found: Relation, part: str, ladder: Ladder) -> Relation:
 
 def _name_arguments(ladder: Ladder, rung: Rung, right: Outcome, parameters: Sequence[str]) -> NamedRung:
     """Return a rung with the names of its arguments."""
-    known = ladder.called or parameters
-    called = [known[i] if i < len(known) else f"argument {i + 1}" for i in range(len(rung.args))]
+    known = ladder.arg_names or parameters
+    arg_names = [known[i] if i < len(known) else f"argument {i + 1}" for i in range(len(rung.args))]
     quantities = ladder.quantities(rung) if ladder.quantities else None
     measured = "measure" in right.values
     return NamedRung(
-        rung.name, rung.args, tuple(called), measured, rung.of or ladder.names[0], quantities, rung.measure
+        rung.name, rung.args, tuple(arg_names), measured, rung.of or ladder.names[0], quantities, rung.measure
     )
 
 
@@ -359,18 +359,18 @@ def _other_scale(pairs: Sequence[Pair], scaled: Callable[[float], Callable]) -> 
     if len(pairs) < 2 or not all(p.alike and np.isfinite(p.actual).all() for p in pairs):
         return None
     factors = []
-    for pair in pairs[:MOST_FITTED]:
+    for pair in pairs[:MAX_FITTED_RUNGS]:
         factor = _fit_factor(pair, scaled)
         if factor is None:
             return None
         factors.append(factor)
-    if found := scores_times(pairs[:MOST_FITTED], factors):
+    if found := scores_times(pairs[:MAX_FITTED_RUNGS], factors):
         return found
     on_first = f"on “{pairs[0].rung.name}” {factors[0]:.4g} times the right ones"
     return Relation("scores times a factor", f"This is the result for scores times some factor, {on_first}.")
 
 
-MOST_FITTED = 5  # most rungs on which a factor is fitted
+MAX_FITTED_RUNGS = 5  # most rungs on which a factor is fitted
 
 
 def _fit_factor(pair: Pair, scaled: Callable[[float], Callable]) -> float | None:
@@ -469,7 +469,7 @@ def _without_numbers(text: str) -> str:
     """Return the text of an error without its numbers and its line, so that it is the same for all inputs."""
     text = re.sub(r",? at (the )?line .*", "", text)
     text = re.sub(r"-?\b\d+(x\d+)?(\.\d+)?\b", "…", text)
-    return textwrap.shorten(text, LONGEST_ERROR, placeholder=" …").strip(" :.")
+    return textwrap.shorten(text, MAX_ERROR_LENGTH, placeholder=" …").strip(" :.")
 
 
 def _not_finite(outcomes: Sequence[Outcome], failing: Sequence[int]) -> Relation | None:
@@ -485,9 +485,9 @@ def _not_finite(outcomes: Sequence[Outcome], failing: Sequence[int]) -> Relation
 
 
 def _only_some_rungs(rungs: Sequence[NamedRung], held: Sequence[bool]) -> Relation | None:
-    """Recognise that at most MOST_NAMED rungs fail, and no more than half of all."""
+    """Recognise that at most MAX_NAMED_RUNGS rungs fail, and no more than half of all."""
     failing = [rung.name for rung, ok in zip(rungs, held, strict=True) if not ok]
-    if len(failing) > MOST_NAMED or len(failing) * 2 > len(rungs) or len(rungs) < 4:
+    if len(failing) > MAX_NAMED_RUNGS or len(failing) * 2 > len(rungs) or len(rungs) < 4:
         return None
     names = listed(f"“{name}”" for name in failing)
     message = "All other steps passed." if len(failing) == 1 else f"Only {names} fail; all other steps passed."
@@ -504,10 +504,10 @@ def _from_a_rung_on(rungs: Sequence[NamedRung], held: Sequence[bool]) -> Relatio
 
 
 def _right_only_on(rungs: Sequence[NamedRung], held: Sequence[bool]) -> Relation | None:
-    """Recognise that at most MOST_NAMED rungs hold, and no more than half of all."""
+    """Recognise that at most MAX_NAMED_RUNGS rungs hold, and no more than half of all."""
     valued = [(rung, ok) for rung, ok in zip(rungs, held, strict=True) if not rung.measured]
     fine = [rung.name for rung, ok in valued if ok]
-    if not 0 < len(fine) <= MOST_NAMED or len(fine) * 2 > len(valued) or len(valued) < 4:
+    if not 0 < len(fine) <= MAX_NAMED_RUNGS or len(fine) * 2 > len(valued) or len(valued) < 4:
         return None
     names = listed(f"“{name}”" for name in fine)
     return Relation(f"right only on {names}", f"Right only on {names}.")

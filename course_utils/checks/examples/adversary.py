@@ -32,7 +32,7 @@ from course_utils.time_limits import FEWER_CALLS_SECONDS, SHORTEST_CALLS_SECONDS
 LEVELS = ((6, 100), (12, 200), (24, 400))  # most calls in a sequence, number of sequences tried
 AGAIN = 200  # sequences tried that are shorter than the best found
 PAIRS = 14  # most calls in a sequence for leaving out pairs of calls, too
-LONGEST_RESULT = 60  # characters of a call's result that a player shows
+MAX_RESULT_LENGTH = 60  # characters of a call's result that a player shows
 RAISED = "no other errors"  # the promise broken by an error that the statement does not allow
 RESULT = "results as the statement says"  # the promise broken by a result that cannot be read
 
@@ -336,7 +336,9 @@ class _Recorder:
                 raise
             if result is not None:
                 text = repr(result)
-                self._replay.results[-1] = text if len(text) <= LONGEST_RESULT else f"{text[: LONGEST_RESULT - 1]}…"
+                self._replay.results[-1] = (
+                    text if len(text) <= MAX_RESULT_LENGTH else f"{text[: MAX_RESULT_LENGTH - 1]}…"
+                )
             return result
 
         return call

@@ -16,7 +16,7 @@ from course_utils.checks.judge.verdict import is_mask, wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.result_numbers import Numbers
 
-MOST_NUMBERS = 64  # of an input that is shown as code
+MAX_NUMBERS = 64  # of an input that is shown as code
 INDENT = "    "
 ROUGH = 1e-2
 STEPPER = "Here it is step by step:"  # before the code that draws the example
@@ -56,7 +56,7 @@ def as_code(example: Example, judge: JudgedExercise, answer: Any = None) -> str:
     rung = example.rung
     ladder = judge.ladder
     small = example.small
-    if example.numbers > MOST_NUMBERS:
+    if example.numbers > MAX_NUMBERS:
         return ""
     name = rung.of or ladder.names[0]
     if small is not None and callable(small.code):
@@ -208,7 +208,7 @@ def _describe_difference(name: str, actual: Numbers, right: Numbers) -> str:
 def _nest(entries: Sequence[str], shape: Sequence[int]) -> str:
     if not shape:
         return entries[0]
-    if math.prod(shape) > MOST_NUMBERS:
+    if math.prod(shape) > MAX_NUMBERS:
         return f"{math.prod(shape)} numbers of shape {tuple(shape)}"
     step = math.prod(shape[1:])
     rows = [_nest(entries[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])]

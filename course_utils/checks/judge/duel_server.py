@@ -23,7 +23,7 @@ from course_utils.checks.kernel.result_numbers import Numbers
 from course_utils.errors import KernelLost
 from course_utils.time_limits import ASKING_ON, DUEL_SECONDS, TRIAL_SECONDS
 
-LARGEST_QUESTION = 200_000  # characters
+MAX_QUESTION_LENGTH = 200_000  # characters
 # Least and most repeats of two grossly wrong implementations. The first one outnumbers all implementations that are
 # right on an ordinary input. The second one may or may not, so that being the second most frequent tells nothing.
 DECOYS = ((45, 60), (0, 60))
@@ -93,7 +93,7 @@ class Arena:
     def _parse(self, text: str) -> dict[str, Any] | str:
         """Take the verdicts in a text, and return the question in it; or why it is refused."""
         try:
-            question = json.loads(text) if len(text) <= LARGEST_QUESTION else None
+            question = json.loads(text) if len(text) <= MAX_QUESTION_LENGTH else None
         except (ValueError, RecursionError):
             question = None
         if not isinstance(question, dict):

@@ -18,10 +18,10 @@ from typing import Any
 from course_utils.checks.kernel.remote import LocalLine, Prepared, reply_of, serve
 from course_utils.time_limits import CALLS_AHEAD_SECONDS
 
-MOST_STORED = 2**26  # bytes of calls that are stored for later trials
+MAX_STORED_BYTES = 2**26  # bytes of calls that are stored for later trials
 BYTES_OF_A_CALL = 500  # beside its arrays
-MOST_AHEAD = 256  # calls
-LONGEST_REPLY = 2**18  # characters after which no more replies are added
+MAX_CALLS_AHEAD = 256  # calls
+MAX_REPLY_LENGTH = 2**18  # characters after which no more replies are added
 
 
 @dataclass
@@ -47,7 +47,7 @@ class KnownCalls:
 
     def __init__(self) -> None:
         self.start = Call(0, (None, "", ()))
-        self.bytes_left = MOST_STORED
+        self.bytes_left = MAX_STORED_BYTES
 
     def after(self, call: Call, mark: int, prepared: Prepared) -> Call | None:
         """Return the call with this mark after another one, stored from now on; None if there is no room."""
@@ -113,7 +113,7 @@ class Trial:
         """Follow the test along the calls that were made ahead, and undo those that it did not ask for."""
         self.path += self.ahead[:used]
         unasked = len(self.ahead) - used
-        self.count_ahead = 1 if unasked else min(2 * self.count_ahead, MOST_AHEAD)
+        self.count_ahead = 1 if unasked else min(2 * self.count_ahead, MAX_CALLS_AHEAD)
         if unasked:
             calls = self.line.called - unasked
             if self.line.objects:  # the calls made in vain may have changed them
@@ -129,7 +129,7 @@ class Trial:
         length = 0
         end = time.process_time() + CALLS_AHEAD_SECONDS
         call = self.path[-1].likely
-        while call and len(replies) < self.count_ahead and length < LONGEST_REPLY and time.process_time() < end:
+        while call and len(replies) < self.count_ahead and length < MAX_REPLY_LENGTH and time.process_time() < end:
             self.ahead.append(call)
             reply = reply_of(partial(self.line.run, call.prepared))
             if "refused" in reply:

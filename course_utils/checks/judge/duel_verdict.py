@@ -17,7 +17,7 @@ from course_utils.checks.judge.implementation import Implementation
 from course_utils.checks.judge.rungs import calls_of, visible_implementations
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.outcome import Evidence, Outcome
-from course_utils.checks.kernel.remote import LARGEST_WHOLE, MOST_CALLS, MOST_NUMBERS, MOST_SCORES
+from course_utils.checks.kernel.remote import MAX_CALLS, MAX_NUMBERS, MAX_SCORES, MAX_WHOLE_NUMBER
 from course_utils.time_limits import ANSWER_SECONDS, DUEL_SECONDS
 
 WIDTH = 88
@@ -46,13 +46,13 @@ def describe_limits(day: int) -> str:
     calls = calls_of(day)
     arguments = {name for names in calls.values() for name in names}
     methods = " and the methods of what it returns" if len(calls) > 1 else ""
-    text = f"You can only call `f`{methods}, at most {MOST_CALLS:,} times per implementation."
+    text = f"You can only call `f`{methods}, at most {MAX_CALLS:,} times per implementation."
     if arguments & ARRAYS:
         mask = ", including the entries of the mask" if "mask" in arguments else ""
-        pairs = f"{mask and ','} and make at most {MOST_SCORES:,} query–key pairs" if {"q", "k"} <= arguments else ""
-        text += f" The arguments of a call contain at most {MOST_NUMBERS:,} numbers in total{mask}{pairs}."
+        pairs = f"{mask and ','} and make at most {MAX_SCORES:,} query–key pairs" if {"q", "k"} <= arguments else ""
+        text += f" The arguments of a call contain at most {MAX_NUMBERS:,} numbers in total{mask}{pairs}."
     if arguments - ARRAYS - {"causal"}:
-        text += f" A size or another whole number that is not in an array is at most {LARGEST_WHOLE:,}."
+        text += f" A size or another whole number that is not in an array is at most {MAX_WHOLE_NUMBER:,}."
     return (
         f"{text} The check here stops after {ANSWER_SECONDS:g} seconds of processor time for all implementations "
         f"together. Grading tries more implementations. There, your test may run for {DUEL_SECONDS:g} seconds in "

@@ -33,9 +33,9 @@ TWO_OBJECTS = (
 )
 SAME_PROMISES = "This mistake breaks the same promises on the same calls, but other mistakes may, too."
 FORGED = Broken(0, "results as the statement says", "there is no result that can be read")
-MOST_LISTED = 8  # most calls of a rung that a message lists
+MAX_LISTED_CALLS = 8  # most calls of a rung that a message lists
 LARGEST = 1e15  # bound of the numbers that an answer with state may return
-LONGEST_ERROR = 300  # characters, as in evidence
+MAX_ERROR_LENGTH = 300  # characters, as in evidence
 
 
 def judge_promises(
@@ -83,7 +83,7 @@ def broken_on(machine: Machine, rung: Rung, outcome: Outcome) -> Broken | None:
     """Return the promise that an outcome breaks, or None; an outcome that no check can have sent breaks FORGED."""
     setup, calls = rung.args
     if outcome.error:
-        error = outcome.error[:LONGEST_ERROR]
+        error = outcome.error[:MAX_ERROR_LENGTH]
         kind, _, text = error.partition(": ")
         if kind == BAD_RESULT:
             return Broken(len(calls), FORGED.name, text)
@@ -115,9 +115,9 @@ def _describe_failure(rung: Rung, broken: Broken) -> str:
     if broken.call >= len(calls):
         return f"On “{rung.name}” {broken.description}."
     texts = [call_as_code(call) for call in calls[: broken.call + 1]]
-    omitted = len(texts) - MOST_LISTED
+    omitted = len(texts) - MAX_LISTED_CALLS
     before = f"… {omitted} {'call' if omitted == 1 else 'calls'}, then " if omitted > 0 else ""
-    return f"On “{rung.name}”, after {before}{'; '.join(texts[-MOST_LISTED:])}: {broken.description}."
+    return f"On “{rung.name}”, after {before}{'; '.join(texts[-MAX_LISTED_CALLS:])}: {broken.description}."
 
 
 def begin_watch(machine: Machine, setup: tuple) -> Watch:

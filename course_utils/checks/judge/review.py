@@ -10,7 +10,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 
-MOST_LINES = 5  # of one answer
+MAX_LINES = 5  # of one answer
 NAMED = {
     "the display publisher": "display_pub displayhook iopub_socket publish_display_data",
     "IPython itself": "get_ipython InteractiveShell pre_run_cell post_run_cell ast_transformers input_transformers",
@@ -72,8 +72,8 @@ def lines_to_review(source: str) -> str:
     except (RecursionError, MemoryError):
         return "nested too deep to be read"
     texts = [f"line {line} {name} ({kind})" for (line, name), kind in sorted(kinds.items())]
-    if len(texts) > MOST_LINES:
-        texts[MOST_LINES:] = [f"and {len(texts) - MOST_LINES} more"]
+    if len(texts) > MAX_LINES:
+        texts[MAX_LINES:] = [f"and {len(texts) - MAX_LINES} more"]
     return "; ".join(texts)
 
 

@@ -18,7 +18,7 @@ from course_utils.time_limits import ANSWER_SECONDS, STOP_AGAIN_SECONDS, WALL
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
 seconds_of_work = getattr(time, "thread_time", time.perf_counter)  # a web page has one clock
 TOOL = 1  # an id for coverage tools there; debuggers have 0, profilers 2, and StepCounter takes 3 or 4
-MOST_PRINTED = 2**20  # characters, as in grading; the page stays usable
+MAX_PRINTED_CHARS = 2**20  # characters, as in grading; the page stays usable
 Function = TypeVar("Function", bound=Callable)
 # The code of the functions that run an answer, and what they run, in words; None for the rung in `PROGRESS`.
 _RUNNERS: dict[CodeType, str | None] = {evidence._outcome.__code__: None}
@@ -32,8 +32,8 @@ class TimeLimit(AbstractContextManager):
     """Context manager that stops student code after a CPU-time or output limit.
 
     The limits are seconds of this thread's processor time, so that a busy machine fails no honest answer, WALL times as
-    many by the clock, and MOST_PRINTED characters of output. The exception that stops an answer ends the block and goes
-    no further. Only code that `gather` runs on a rung, or that runs in a function marked `runs_answer`, is stopped. A
+    many by the clock, and MAX_PRINTED_CHARS of output. The exception that stops an answer ends the block and goes no
+    further. Only code that `gather` runs on a rung, or that runs in a function marked `runs_answer`, is stopped. A
     single library call that never returns is not stopped, as with Jupyter's own interrupt. Signals keep the time in the
     main thread, and not on Windows or in a web page. There `sys.monitoring` does, from Python 3.12 on.
 
@@ -152,7 +152,7 @@ class _ClockMonitor:
 
 
 class _Counted:
-    """A stream that stops an answer which prints more than MOST_PRINTED characters."""
+    """A stream that stops an answer which prints more than MAX_PRINTED_CHARS characters."""
 
     def __init__(self, stream: Any, limit: TimeLimit):
         self._stream = stream
@@ -160,8 +160,8 @@ class _Counted:
 
     def write(self, text: str) -> int:
         self._limit.printed += len(text)
-        if self._limit.printed > MOST_PRINTED:
-            self._limit.stop(sys._getframe(1), f"printing {MOST_PRINTED:,} characters")
+        if self._limit.printed > MAX_PRINTED_CHARS:
+            self._limit.stop(sys._getframe(1), f"printing {MAX_PRINTED_CHARS:,} characters")
             return len(text)
         return self._stream.write(text)
 

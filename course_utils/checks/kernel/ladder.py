@@ -62,7 +62,7 @@ class Ladder:
             arguments.
         quantities: returns, for a rung, the named numbers of which a wrong number may be made; by default the
             positive numbers and the axis lengths among its arguments.
-        called: names of the rungs' arguments, where they differ from the function's own.
+        arg_names: names of the rungs' arguments, where they differ from the function's own.
         forbidden: why an answer may not call a function, by a part of the function's name in lower case.
         small: how to draw the smallest input on which an answer is wrong, for each kind of rung that has one.
         duel: whether the answer is a test; each rung is then an implementation that it is tried on.
@@ -83,7 +83,7 @@ class Ladder:
     forbidden: Mapping[str, str] = field(default_factory=dict)
     cases: tuple[tuple[str, str, Callable[..., bool]], ...] = ()
     quantities: Callable[[Rung], Mapping[str, float]] | None = None
-    called: tuple[str, ...] = ()
+    arg_names: tuple[str, ...] = ()
     small: tuple[Small, ...] = ()
     duel: bool = False
     decide: Callable[..., tuple[str, str] | None] | None = None

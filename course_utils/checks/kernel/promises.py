@@ -22,7 +22,7 @@ from course_utils.checks.kernel.small import Choose
 Call = tuple[Any, ...]  # the name of a method and its arguments
 _SHORT = Repr()
 _SHORT.maxtuple = 20
-LONGEST_LIST = 10_000  # numbers, far more than any pool has blocks
+MAX_LIST_LENGTH = 10_000  # numbers, far more than any pool has blocks
 ANY_ORDER = "The promises hold in any order of calls."  # the `why` of a rung whose calls are drawn
 CallResult = list[float]  # 0 and the numbers of a result, or the place, from 1, of an error in `Machine.errors`
 
@@ -118,7 +118,7 @@ class Machine:
         return results
 
 
-def breaks(name: str, description: str) -> NoReturn:
+def raise_broken(name: str, description: str) -> NoReturn:
     """Raise BrokenPromise."""
     raise BrokenPromise(name, description)
 
@@ -134,7 +134,7 @@ def whole_numbers(result: Any) -> list[float]:
     """Read the result of a call that returns a list of whole numbers. Raises BadResult for any other."""
     if not isinstance(result, (list, tuple, np.ndarray)):
         raise BadResult(f"it returned {type(result).__name__}; it should return a list")
-    if len(result) > LONGEST_LIST:
+    if len(result) > MAX_LIST_LENGTH:
         raise BadResult(f"it returned a list of {len(result):,} numbers")
     return [whole_number(each) for each in result]
 

@@ -22,7 +22,7 @@ import numpy as np
 from course_utils.checks.kernel.outcome import ForbiddenCall
 
 IN_A_CELL = re.compile(r"ipykernel_\d+|<ipython-input")  # the file names that Jupyter gives to cells
-MOST_RECORDED = 5  # names
+MAX_RECORDED_NAMES = 5  # names
 UFUNCS = ("logaddexp", "logaddexp2")  # of NumPy: they do the whole of an exercise, and no mode records them
 METHODS = ("accumulate", "at", "outer", "reduce", "reduceat")
 _ACTIVE: list[Recording] = []
@@ -68,7 +68,7 @@ class Recording(AbstractContextManager):
 
     def record(self, name: str) -> None:
         """Add a name to the calls, with the line of the notebook's cell that is running."""
-        if len(self.calls) < MOST_RECORDED and name not in [each.name for each in self.calls]:
+        if len(self.calls) < MAX_RECORDED_NAMES and name not in [each.name for each in self.calls]:
             self.calls.append(ForbiddenCall(name, _line_of_cell(sys._getframe())))
 
 

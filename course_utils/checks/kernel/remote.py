@@ -20,13 +20,13 @@ from typing import Any, Protocol
 import numpy as np
 
 # The limits of a duel. `duel_verdict.describe_limits` puts them in words, which `course build` writes into statements.
-MOST_CALLS = 10_000  # per implementation
-MOST_NUMBERS = 2_000  # in the arguments of one call
-MOST_SCORES = 40_000  # query-key pairs of one text
-LARGEST_WHOLE = 1_000  # for numbers outside arrays and lists, such as a block size
-MOST_TOGETHER = 100_000  # numbers in the shape that the arrays of one call broadcast to
-LARGEST_RESULT = 200_000
-MOST_OBJECTS = 1_000  # objects that one implementation may make
+MAX_CALLS = 10_000  # per implementation
+MAX_NUMBERS = 2_000  # in the arguments of one call
+MAX_SCORES = 40_000  # query-key pairs of one text
+MAX_WHOLE_NUMBER = 1_000  # for numbers outside arrays and lists, such as a block size
+MAX_BROADCAST_NUMBERS = 100_000  # numbers in the shape that the arrays of one call broadcast to
+MAX_RESULT_NUMBERS = 200_000
+MAX_OBJECTS = 1_000  # objects that one implementation may make
 DEEPEST = 6  # lists in lists
 
 
@@ -117,7 +117,7 @@ class LocalLine:
     def prepare(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Prepared:
         """Return a call with its arguments in order, as numbers and arrays that nobody else holds. Raises Refused."""
         arguments = self.bind("" if made is None else method or "?", args, kwargs)
-        budget = [MOST_NUMBERS]
+        budget = [MAX_NUMBERS]
         plain = {name: _as_plain_value(each, budget) for name, each in arguments.items()}
         _verify_together(plain)
         _verify_scores(plain.get("q"), plain.get("k"))
@@ -126,8 +126,8 @@ class LocalLine:
     def run(self, prepared: Prepared) -> Any:
         """Make a call that was prepared, on this line or on another one of the same day."""
         self.called += 1
-        if self.called > MOST_CALLS:
-            raise Refused(f"an implementation may be called {MOST_CALLS:,} times")
+        if self.called > MAX_CALLS:
+            raise Refused(f"an implementation may be called {MAX_CALLS:,} times")
         made, method, arguments = prepared
         if made is not None and not 0 <= made < len(self.objects):
             raise Refused("there is no such object")
@@ -160,7 +160,7 @@ class LocalLine:
         if isinstance(result, (np.ndarray, np.generic)):
             if result.dtype.kind not in "fiub":  # the bytes of an object array are addresses
                 raise TypeError
-            if np.size(result) > LARGEST_RESULT:
+            if np.size(result) > MAX_RESULT_NUMBERS:
                 raise Refused(f"a result of {np.size(result):,} numbers: smaller ones show every mistake")
             array = np.array(result)
             if self.grain and array.dtype == np.float64:
@@ -171,8 +171,8 @@ class LocalLine:
             return array
         if isinstance(result, (tuple, list)):
             return type(result)(self.as_received(each) for each in result)
-        if len(self.objects) >= MOST_OBJECTS:
-            raise Refused(f"an implementation may make {MOST_OBJECTS} objects")
+        if len(self.objects) >= MAX_OBJECTS:
+            raise Refused(f"an implementation may make {MAX_OBJECTS} objects")
         self.objects.append(result)
         return "made", len(self.objects) - 1
 
@@ -198,7 +198,7 @@ class RemoteLine:
         self.used = 0  # of these the calls that were made since the last question
 
     def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
-        budget = [MOST_NUMBERS]
+        budget = [MAX_NUMBERS]
         call = {
             "made": made,
             "method": method,
@@ -298,8 +298,8 @@ def _as_plain_value(value: Any, budget: list[int]) -> Any:
         return np.array(value, dtype=np.int64 if value.dtype.kind in "iu" else _narrow(value.dtype))
     if value is None or isinstance(value, (bool, float, int)):
         _spend(budget, 1)
-        if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-            raise Refused(f"{value} is too large: a whole number outside an array is at most {LARGEST_WHOLE:,}")
+        if isinstance(value, int) and abs(value) > MAX_WHOLE_NUMBER:
+            raise Refused(f"{value} is too large: a whole number outside an array is at most {MAX_WHOLE_NUMBER:,}")
         return value
     raise Refused(f"an implementation takes numbers and arrays, not a {type(value).__name__}")
 
@@ -311,16 +311,16 @@ def _narrow(dtype: np.dtype) -> np.dtype:
 
 def _array_of(value: list | tuple) -> np.ndarray:
     """Return lists of numbers or of arrays as one array. Raises Refused if they do not form one."""
-    budget = 2 * MOST_NUMBERS  # of lists and numbers together
+    budget = 2 * MAX_NUMBERS  # of lists and numbers together
     unread: list[tuple[Any, int]] = [(value, 1)]
     while unread:
         item, depth = unread.pop()
         is_array = hasattr(item, "dtype") and not isinstance(item, (list, tuple))
         budget -= int(np.size(item)) if is_array else 1
         if budget < 0 or depth > DEEPEST:
-            raise Refused(f"lists of at most {MOST_NUMBERS:,} numbers, at most {DEEPEST} deep")
+            raise Refused(f"lists of at most {MAX_NUMBERS:,} numbers, at most {DEEPEST} deep")
         if isinstance(item, (list, tuple)):
-            unread += [(each, depth + 1) for each in item[: 2 * MOST_NUMBERS + 1]]
+            unread += [(each, depth + 1) for each in item[: 2 * MAX_NUMBERS + 1]]
     try:
         return np.array(value)
     except (ValueError, TypeError, OverflowError):
@@ -331,21 +331,21 @@ def _verify_together(arguments: Mapping[str, Any]) -> None:
     """Raise Refused for small arrays that broadcast to a huge one; of a mask only the axes in front count."""
     arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
     shapes = [((1, 1, *x.shape[-3::-1]) if name == "mask" else x.shape[::-1]) for name, x in arrays.items()]
-    if math.prod(max(sizes) for sizes in zip_longest(*shapes, fillvalue=1)) > MOST_TOGETHER:
+    if math.prod(max(sizes) for sizes in zip_longest(*shapes, fillvalue=1)) > MAX_BROADCAST_NUMBERS:
         raise Refused("the leading axes have to be the same for all, or few")
 
 
 def _verify_scores(q: Any, k: Any) -> None:
     """Raise Refused for more scores than a loop over them computes in a second."""
     rows = [x.shape[-2] for x in (q, k) if isinstance(x, np.ndarray) and x.ndim > 1]
-    if math.prod(rows) > MOST_SCORES:
+    if math.prod(rows) > MAX_SCORES:
         raise Refused(f"{math.prod(rows):,} scores: fewer queries and keys show every mistake")
 
 
 def _spend(budget: list[int], numbers: int) -> None:
     budget[0] -= numbers
     if budget[0] < 0:
-        raise Refused(f"a call may hold {MOST_NUMBERS:,} numbers: small ones show every mistake")
+        raise Refused(f"a call may hold {MAX_NUMBERS:,} numbers: small ones show every mistake")
 
 
 class GraderConnection:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-LARGEST_RESULT = 10_000
+MAX_RESULT_NUMBERS = 10_000
 NOTHING = "the function returned None: is a return missing?"
 
 
@@ -43,7 +43,7 @@ class Numbers:
             entries = tuple(map(_number, numbers))
         except (TypeError, ValueError, KeyError, OverflowError):
             return None
-        return Numbers(shape, entries) if len(entries) == math.prod(shape) <= LARGEST_RESULT else None
+        return Numbers(shape, entries) if len(entries) == math.prod(shape) <= MAX_RESULT_NUMBERS else None
 
     def as_array(self) -> np.ndarray:
         """Return the numbers as a float64 array of their shape."""
@@ -77,7 +77,7 @@ def as_numbers(value: Any) -> Numbers:
         array = array.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{describe(value)} is not a number or a rectangular array of numbers") from None
-    if array.size > LARGEST_RESULT:
+    if array.size > MAX_RESULT_NUMBERS:
         raise TypeError(f"an array of shape {array.shape} is far larger than the result should be")
     entries = [  # inlined, because a `Recording` examines each function call
         0.0 if -1e-12 <= x <= 1e-12 else float(f"{x:.8g}") if x == x else math.nan for x in array.ravel().tolist()

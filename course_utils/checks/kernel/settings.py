@@ -16,7 +16,7 @@ import numpy as np
 
 NUMPY_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 PRINT_OPTIONS = np.get_printoptions()
-LEAST_DEPTH = 1000  # of recursion; an answer may have raised it
+MIN_RECURSION_DEPTH = 1000  # of recursion; an answer may have raised it
 
 
 def use_usual_settings() -> None:
@@ -24,7 +24,7 @@ def use_usual_settings() -> None:
     warnings.simplefilter("ignore")  # an overflow shows in the result
     np.seterr(**NUMPY_ERRORS)  # type: ignore[arg-type]
     np.set_printoptions(**PRINT_OPTIONS)
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), LEAST_DEPTH))
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), MIN_RECURSION_DEPTH))
     _set(_torch_settings())
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 Choose = Callable[[int, int], int]  # choose(least, most): a whole number from least to most, preferably small
 MOST = 4  # largest size of an axis
-MOST_LEADING = 2  # largest size of an axis in front of the named ones
+MAX_LEADING_SIZE = 2  # largest size of an axis in front of the named ones
 ORDINARY = 10  # larger numbers are drawn only where the rung has some
 EXACT = 1e4  # float32 still tells this number from itself plus 0.5
 FEW = 6  # most numbers of an array that are drawn one by one; more would make the search too slow
@@ -177,7 +177,7 @@ def draw_args(small: Small, rung: tuple, choose: Choose, most: int = MOST, cut: 
         if name in small.fixed_sizes:
             draft.sizes[name] = own
         else:
-            cap = min(most, MOST_LEADING) if name.startswith(LEADING) else most
+            cap = min(most, MAX_LEADING_SIZE) if name.startswith(LEADING) else most
             draft.sizes[name] = choose(min(1, own), min(own, cap))
         if cut:
             draft.starts[name] = choose(0, own - draft.sizes[name])

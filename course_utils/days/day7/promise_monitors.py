@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from course_utils.checks.kernel.promises import Watch, breaks
+from course_utils.checks.kernel.promises import Watch, raise_broken
 from course_utils.days.day7.given.drawn_calls import LETTERS
 
-MOST_NUMBERS = 32  # numbers of a list
+MAX_NUMBERS = 32  # numbers of a list
 KNOWN = "an unknown sequence is a KeyError"
 NO_ROOM = "no room is a MemoryError"
 VALID_CALL = "a valid call succeeds"
@@ -33,12 +33,12 @@ class AllocatorWatch(Watch):
         seq = args[0]
         if method != "append" and seq not in self.lengths:
             if error is not KeyError:
-                breaks(KNOWN, f"{seq} is unknown, and {_not_raised(KeyError, error)}")
+                raise_broken(KNOWN, f"{seq} is unknown, and {_not_raised(KeyError, error)}")
             return
         if method == "fork" and args[1] in self.lengths:
             if error is not ValueError:
                 problem = f"{args[1]} is there already, and {_not_raised(ValueError, error)}"
-                breaks("fork makes a new sequence", problem)
+                raise_broken("fork makes a new sequence", problem)
             return
         if error and not (method == "append" and error is MemoryError):
             self._check_error(method, seq, error)
@@ -48,7 +48,7 @@ class AllocatorWatch(Watch):
         """Break the promise that an unexpected error breaks."""
         holders = self._holders()
         if method == "append" and self._fresh(seq, holders) and len(holders) == self.n_blocks:
-            breaks(NO_ROOM, f"{seq} needs a block and all are in tables, and {_not_raised(MemoryError, error)}")
+            raise_broken(NO_ROOM, f"{seq} needs a block and all are in tables, and {_not_raised(MemoryError, error)}")
         _breaks_by_error(error)
 
     def _holders(self) -> Counter[int]:
@@ -70,27 +70,33 @@ class AllocatorWatch(Watch):
         # a refusal is right only if a block is needed and none is free
         if result is None:
             if not fresh:
-                breaks("an open block is filled first", f"{seq} was refused, though its last block has a free place")
+                raise_broken(
+                    "an open block is filled first", f"{seq} was refused, though its last block has a free place"
+                )
             if free:
-                breaks("a free block is handed out", f"{seq} was refused, though {_blocks(free)} not in any table")
+                raise_broken(
+                    "a free block is handed out", f"{seq} was refused, though {_blocks(free)} not in any table"
+                )
             return
         # a new block has to be one that nobody holds; without need of one, the last block goes on
         block, got = map(int, result)
         if not 0 <= block < self.n_blocks:
-            breaks("a block of the pool", f"block {block} is none of 0 to {self.n_blocks - 1}")
+            raise_broken("a block of the pool", f"block {block} is none of 0 to {self.n_blocks - 1}")
         if shared and block == table[-1]:
-            breaks("a shared block is not written to", f"{seq} writes to block {block}, which a fork shares")
+            raise_broken("a shared block is not written to", f"{seq} writes to block {block}, which a fork shares")
         if fresh and holders[block]:
             other = next(name for name, held in self.tables.items() if block in held)
-            breaks("a block has one owner", f"block {block} was handed to {seq}, and {other} has it already")
+            raise_broken("a block has one owner", f"block {block} was handed to {seq}, and {other} has it already")
         if fresh and not free:
-            breaks("no more blocks than there are", f"{seq} got a block, though all {self.n_blocks} are in tables")
+            raise_broken(
+                "no more blocks than there are", f"{seq} got a block, though all {self.n_blocks} are in tables"
+            )
         if not fresh and block != table[-1]:
-            breaks(
+            raise_broken(
                 "an open block is filled first", f"{seq} got block {block}, though block {table[-1]} has a free place"
             )
         if got != offset:
-            breaks("places in order", f"token {length} of {seq} went to place {got} instead of place {offset}")
+            raise_broken("places in order", f"token {length} of {seq} went to place {got} instead of place {offset}")
         # the choice of a block was free: it is recorded, and holds from now on
         self.tables[seq] = [*(table[:-1] if shared else table), *([block] if fresh else [])]
         self.lengths[seq] = 1 + length
@@ -103,7 +109,7 @@ class AllocatorWatch(Watch):
         returned = [int(block) for block in result or ()]
         known = self.tables[seq]
         if returned != known:
-            breaks(
+            raise_broken(
                 "a table keeps its blocks",
                 f"the table of {seq} is {_shorten(returned)}, and its tokens went to {known}",
             )
@@ -126,12 +132,12 @@ def _not_raised(expected: type[Exception], error: type[Exception] | None) -> str
 
 
 def _breaks_by_error(error: type[Exception]) -> NoReturn:
-    breaks(VALID_CALL, f"it raised {error.__name__}, though the call was valid")
+    raise_broken(VALID_CALL, f"it raised {error.__name__}, though the call was valid")
 
 
 def _shorten(numbers: Sequence[int]) -> str:
     """A list, cut where it is long."""
-    return str(list(numbers)) if len(numbers) <= MOST_NUMBERS else f"{list(numbers[:MOST_NUMBERS])} and more"
+    return str(list(numbers)) if len(numbers) <= MAX_NUMBERS else f"{list(numbers[:MAX_NUMBERS])} and more"
 
 
 def _count(number: int, what: str) -> str:
@@ -181,13 +187,13 @@ class PrefixWatch(Watch):
         if known == (method == "admit"):
             if error is not expected:
                 problem = "is there already" if known else "is unknown"
-                breaks("names are told apart", f"{name} {problem}, and {_not_raised(expected, error)}")
+                raise_broken("names are told apart", f"{name} {problem}, and {_not_raised(expected, error)}")
             return
         if error and not (method == "admit" and error is MemoryError):
             if method == "admit":
                 lacking, free = self._missing_and_free(tuple(args[1]))
                 if lacking > free:
-                    breaks(NO_ROOM, f"there is no room for {name}, and {_not_raised(MemoryError, error)}")
+                    raise_broken(NO_ROOM, f"there is no room for {name}, and {_not_raised(MemoryError, error)}")
             _breaks_by_error(error)
         getattr(self, f"_{method}")(*args, result)
 
@@ -202,36 +208,36 @@ class PrefixWatch(Watch):
             lacking, free = self._missing_and_free(text)
             if lacking <= free:
                 problem = f"though it needs {_count(lacking, 'new block')} and {_blocks(free)} held by nobody"
-                breaks("what nobody holds makes room", f"{name} was refused, {problem}")
+                raise_broken("what nobody holds makes room", f"{name} was refused, {problem}")
             return
         # the count of cached tokens: whole blocks, at least one token left to compute, and a table for all of them
         cached = int(result[0])
         table = [int(block) for block in result[1:]]
         shared = cached // size  # the table's first blocks, which are reused and not written
         if cached >= len(text):
-            breaks(
+            raise_broken(
                 ONE_LEFT,
                 f"all of the {_count(len(text), 'token')} of {name} is said to be cached, so no query is left to run",
             )
         if len(table) != needed or cached % size or cached < 0:
             many = _count(len(text), "token")
             problem = f"{many} in blocks of {size} came back as {cached} cached in the table {_shorten(table)}"
-            breaks("a block for each block_size tokens", problem)
+            raise_broken("a block for each block_size tokens", problem)
         # each block: a reused one holds exactly this beginning of the prompt, a new one has no other owner
         for place, block in enumerate(table):
             if not 0 <= block < self.n_blocks:
-                breaks("a block of the pool", f"block {block} is none of 0 to {self.n_blocks - 1}")
+                raise_broken("a block of the pool", f"block {block} is none of 0 to {self.n_blocks - 1}")
             if place < shared and self.texts.get(block) != text[: (place + 1) * size]:
                 problem = f"block {block} is said to hold the end of {list(text[: (place + 1) * size])}"
-                breaks(SAME_TEXT, f"{problem}, and it {self._describe_text(block)}")
+                raise_broken(SAME_TEXT, f"{problem}, and it {self._describe_text(block)}")
             if place >= shared and (block in held or block in table[:place]):
-                breaks(
+                raise_broken(
                     OWNER, f"block {block} was handed to {name} to be written, and {self._owner(block, name)} has it"
                 )
         # as much is reused as can be found, and what is evicted for the rest goes in the right order
         if shared < len(hits):
             reusable = f"{_count(len(hits) * size, 'token')} can be found in {_name_blocks(hits)}"
-            breaks(USED_AGAIN, f"of {name}, {reusable}; {cached} are cached")
+            raise_broken(USED_AGAIN, f"of {name}, {reusable}; {cached} are cached")
         self._check_evicted(table[shared:], set(table[:shared]) | held)
         # the texts of evicted blocks are gone, and nothing that follows them is sure to be found any more
         for block in table[shared:]:
@@ -260,14 +266,14 @@ class PrefixWatch(Watch):
                 others = self.texts.get(other)
                 if others is None:
                     problem = f"block {block}, which {self._describe_text(block)}, went, and block {other} is empty"
-                    breaks(EMPTY_FIRST, problem)
+                    raise_broken(EMPTY_FIRST, problem)
                 if not self._sole_holder(other):
                     continue
                 if self.used[other] < self.used[block]:
-                    breaks(OLDEST, f"block {block} went, and block {other} was used longer ago")
+                    raise_broken(OLDEST, f"block {block} went, and block {other} was used longer ago")
                 if others[: len(text)] == text and len(others) > len(text):
                     problem = f"block {block} went, and block {other} holds what follows it"
-                    breaks(END_FIRST, problem)
+                    raise_broken(END_FIRST, problem)
 
     def _sole_holder(self, block: int) -> bool:
         """Whether a text is sure to be found, and in this block: no other one holds it."""
@@ -286,7 +292,7 @@ class PrefixWatch(Watch):
         returned = [int(block) for block in result or ()]
         known = self.tables[name]
         if returned != known:
-            breaks("a table keeps its blocks", f"the table of {name} is {_shorten(returned)}, and it was {known}")
+            raise_broken("a table keeps its blocks", f"the table of {name} is {_shorten(returned)}, and it was {known}")
 
     def _release(self, name: str, _: Sequence[float] | None) -> None:
         table = self.tables.pop(name)
@@ -355,7 +361,7 @@ class SchedulerWatch(Watch):
             name, prompt, new = args
             self._add(name, prompt, new, error)
         elif error or result is None:
-            breaks("a step is planned", f"it raised {error.__name__ if error else 'an error'}")
+            raise_broken("a step is planned", f"it raised {error.__name__ if error else 'an error'}")
         else:
             count = int(result[0])
             if not 0 <= 2 * count < len(result) or min(result) < 0:
@@ -368,11 +374,11 @@ class SchedulerWatch(Watch):
     def _add(self, name: str, prompt: int, new: int, error: type[Exception] | None) -> None:
         fits = self._blocks(prompt + new - 1) <= self.n_blocks
         if error and fits:
-            breaks("who fits is taken", f"{name} was refused with {error.__name__}, though it fits alone")
+            raise_broken("who fits is taken", f"{name} was refused with {error.__name__}, though it fits alone")
         if not fits:
             if error is not ValueError:
                 problem = f"{name} needs {self._blocks(prompt + new - 1)} blocks in the end, of {self.n_blocks}"
-                breaks("who never fits is refused", f"{problem}, and {_not_raised(ValueError, error)}")
+                raise_broken("who never fits is refused", f"{problem}, and {_not_raised(ValueError, error)}")
             return
         self.prompt[name] = prompt
         self.new[name] = new
@@ -387,7 +393,7 @@ class SchedulerWatch(Watch):
         # a request with one token to compute is served before longer pieces of others
         waiting = [name for name in order if self._decodes(name) and name not in plan and name not in preempted]
         if waiting and any(count > 1 for count in plan.values()):
-            breaks("no decode waits for a prefill", f"{waiting[0]} has one token to compute and is not planned")
+            raise_broken("no decode waits for a prefill", f"{waiting[0]} has one token to compute and is not planned")
         # take the step: who is preempted begins again, and what is planned is computed, if the blocks suffice
         for name in preempted:
             self.computed[name] = 0
@@ -395,7 +401,9 @@ class SchedulerWatch(Watch):
             self.computed[name] += count
         used = sum(map(self._blocks, self.computed.values()))
         if used > self.n_blocks:
-            breaks("no more blocks than there are", f"this step needs {_count(used, 'block')}, of {self.n_blocks}")
+            raise_broken(
+                "no more blocks than there are", f"this step needs {_count(used, 'block')}, of {self.n_blocks}"
+            )
         self._check_idle(plan, preempted, order, self.n_blocks - used)
         # who has nothing left to compute generates a token, and leaves with the last one
         for name in plan:
@@ -409,13 +417,13 @@ class SchedulerWatch(Watch):
         """Hold a plan to requests that are there, to the tokens that they have left, and to the budget."""
         unknown = [name for name in (*plan, *preempted) if name not in self.prompt]
         if unknown:
-            breaks("who is finished is not planned", f"{unknown[0]} is not there, or finished")
+            raise_broken("who is finished is not planned", f"{unknown[0]} is not there, or finished")
         for name, count in plan.items():
             if not 1 <= count <= self._tokens_to_compute(name):
                 problem = f"{name} is to compute {_count(count, 'token')}, and has {self._tokens_to_compute(name)} left"
-                breaks("no more than is left to compute", problem)
+                raise_broken("no more than is left to compute", problem)
         if sum(plan.values()) > self.budget:
-            breaks(
+            raise_broken(
                 "the budget is kept",
                 f"{_count(sum(plan.values()), 'token')} in the plan, and the budget is {self.budget}",
             )
@@ -423,29 +431,31 @@ class SchedulerWatch(Watch):
     def _check_order(self, plan: Mapping[str, int], order: Sequence[str]) -> None:
         """Hold a plan to the order of arrival; only a decode may pass a prefill that came earlier."""
         if order and not plan:
-            breaks("no starvation", f"nothing is planned, and {order[0]} waits")
+            raise_broken("no starvation", f"nothing is planned, and {order[0]} waits")
         for name in plan:
             for earlier in order[: order.index(name)]:
                 if earlier not in plan and (not self._decodes(name) or self._decodes(earlier)):
-                    breaks(IN_ORDER, f"{name} is planned, and {earlier}, which came earlier, is not")
+                    raise_broken(IN_ORDER, f"{name} is planned, and {earlier}, which came earlier, is not")
 
     def _check_preempted(self, plan: Mapping[str, int], preempted: Sequence[str], order: Sequence[str]) -> None:
         if not preempted:
             return
         for name in preempted:
             if name in plan or not self.computed[name] or list(preempted).count(name) > 1:
-                breaks(
+                raise_broken(
                     "who is preempted held blocks, and waits", f"{name} is preempted, and it is planned or held none"
                 )
         holding = [name for name in order if self.computed[name] and name not in preempted]
         first = min(preempted, key=order.index)
         for name in holding:
             if order.index(name) > order.index(first):
-                breaks("who came last is preempted first", f"{first} is preempted, and {name} came later and stays")
+                raise_broken(
+                    "who came last is preempted first", f"{first} is preempted, and {name} came later and stays"
+                )
         staying = [name for name in order if (self.computed[name] or name in plan) and name not in preempted]
         after = [self.computed[name] + max(plan.get(name, 0), self._decodes(name)) for name in (*staying, first)]
         if sum(map(self._blocks, after)) <= self.n_blocks:
-            breaks(NEEDLESS, f"{first} is preempted, and there are blocks enough for it and all that is planned")
+            raise_broken(NEEDLESS, f"{first} is preempted, and there are blocks enough for it and all that is planned")
 
     def _check_idle(self, plan: Mapping[str, int], preempted: Sequence[str], order: Sequence[str], free: int) -> None:
         """Let budget remain only if nobody can use it; `computed` is already that after the step."""
@@ -458,7 +468,7 @@ class SchedulerWatch(Watch):
                 continue
             room = self._blocks(self.computed[name]) * self.block_size - self.computed[name]
             if room or free:
-                breaks(
+                raise_broken(
                     IDLE,
                     f"{_count(sum(plan.values()), 'token')} of {self.budget} in the plan, and {name} could use more",
                 )
@@ -515,32 +525,32 @@ class BatchWatch(Watch):
         if after > self.n_blocks:
             if error is not MemoryError:
                 problem = f"those that run need {_count(after, 'block')} in this step, of {self.n_blocks}"
-                breaks(NO_ROOM, f"{problem}, and {_not_raised(MemoryError, error)}")
+                raise_broken(NO_ROOM, f"{problem}, and {_not_raised(MemoryError, error)}")
             self.is_over = True
             return
         if error or result is None:
-            breaks(VALID_CALL, f"it raised {error.__name__ if error else 'an error'}, though the call was valid")
+            raise_broken(VALID_CALL, f"it raised {error.__name__ if error else 'an error'}, though the call was valid")
         names = [LETTERS[int(place)] for place in result[::2]]
         self._step(dict(zip(names, map(int, result[1::2]), strict=True)))
 
     def _add(self, name: str, prompt: int, new: int, error: type[Exception] | None) -> None:
         needed = self._blocks(prompt + new - 1)
         if error and needed <= self.n_blocks:
-            breaks("who fits is taken", f"{name} was refused with {error.__name__}, though it fits alone")
+            raise_broken("who fits is taken", f"{name} was refused with {error.__name__}, though it fits alone")
         if needed > self.n_blocks and error is not ValueError:
             problem = f"{name} needs {needed} blocks in the end, of {self.n_blocks}"
-            breaks("who never fits is refused", f"{problem}, and {_not_raised(ValueError, error)}")
+            raise_broken("who never fits is refused", f"{problem}, and {_not_raised(ValueError, error)}")
         if not error:
             self.waiting[name] = prompt, new
 
     def _step(self, plan: Mapping[str, int]) -> None:
         unknown = [name for name in plan if name not in self.running and name not in self.waiting]
         if unknown:
-            breaks("who is finished is not planned", f"{unknown[0]} is not there, or finished")
+            raise_broken("who is finished is not planned", f"{unknown[0]} is not there, or finished")
         # who runs computes one token, and takes a block where its last one is full
         for name, state in self.running.items():
             if plan.get(name) != 1:
-                breaks("who runs computes one token", f"{name} runs, and {_planned(plan, name)}")
+                raise_broken("who runs computes one token", f"{name} runs, and {_planned(plan, name)}")
             state[2] += 1
         # what is left of slots and blocks lets others in, in order of arrival, as far as they fit
         joined = [name for name in plan if name in self.waiting]
@@ -554,10 +564,14 @@ class BatchWatch(Watch):
             if name not in plan:
                 overtaken = [other for other in joined if other not in self.running]
                 if overtaken:
-                    breaks(IN_ORDER, f"{overtaken[0]} is planned, and {name}, which came earlier, is not")
-                breaks("who fits comes in", f"{name} waits, though a slot and {_blocks(free)} free for its prompt")
+                    raise_broken(IN_ORDER, f"{overtaken[0]} is planned, and {name}, which came earlier, is not")
+                raise_broken(
+                    "who fits comes in", f"{name} waits, though a slot and {_blocks(free)} free for its prompt"
+                )
             if plan[name] != prompt:
-                breaks("a prompt is computed at once", f"{name} has a prompt of {prompt}, and {_planned(plan, name)}")
+                raise_broken(
+                    "a prompt is computed at once", f"{name} has a prompt of {prompt}, and {_planned(plan, name)}"
+                )
             del self.waiting[name]
             self.running[name] = [prompt, new, prompt, 0]
         # each of them has generated a token, and leaves with its last one
@@ -571,13 +585,13 @@ class BatchWatch(Watch):
         if not later:
             return
         if later[0] != name:
-            breaks(IN_ORDER, f"{later[0]} is planned, and {name}, which came earlier, is not")
+            raise_broken(IN_ORDER, f"{later[0]} is planned, and {name}, which came earlier, is not")
         if slots <= 0:
-            breaks(
+            raise_broken(
                 "no more than there are slots", f"{name} comes in, and {_count(self.n_slots, 'slot')} in all are taken"
             )
         needed = _count(self._blocks(prompt), "block")
-        breaks("no more blocks than there are", f"{name} comes in with {needed}, and {_blocks(free)} free")
+        raise_broken("no more blocks than there are", f"{name} comes in with {needed}, and {_blocks(free)} free")
 
     def _blocks(self, tokens: int) -> int:
         return math.ceil(tokens / self.block_size)
@@ -611,7 +625,7 @@ class WindowWatch(Watch):
         """Record what a call returned or raised. Raises BrokenPromise."""
         if why := self._not_now(method, args):
             if error is not ValueError:
-                breaks("what cannot be is refused", f"{why}, and {_not_raised(ValueError, error)}")
+                raise_broken("what cannot be is refused", f"{why}, and {_not_raised(ValueError, error)}")
             return
         if error:
             _breaks_by_error(error)
@@ -629,7 +643,7 @@ class WindowWatch(Watch):
                 name = (
                     "the last tokens in their order" if len(returned) == len(visible) else "as many tokens as there are"
                 )
-                breaks(name, f"{_shorten(returned)} is visible, and not {_shorten(visible)}")
+                raise_broken(name, f"{_shorten(returned)} is visible, and not {_shorten(visible)}")
 
     def _not_now(self, method: str, args: tuple) -> str:
         """Return why a call has to be refused; "" if it must not be."""

@@ -14,7 +14,7 @@ from course_utils.answer_key.key import COURSE
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.grading.intake.answers import days_of, is_fresh
 from course_utils.grading.intake.file_tree import (
-    MOST_FILES,
+    MAX_FILES,
     Node,
     children_of,
     files_of,
@@ -28,10 +28,10 @@ from course_utils.grading.intake.names import Named, known_day, read_name, safe_
 from course_utils.grading.intake.submitted_notebook import SubmittedNotebook, read_notebook
 from course_utils.grading.results import Result
 
-MOST_NOTEBOOKS = 60  # per student
-READ_ANEW = 5 * 2**20  # bytes added to MOST_READ's count for a notebook in an inner zip, which is read whole each time
-MOST_READ = 100 * 2**20  # bytes read per student to find out which notebook belongs to which day
-MOST_HELD = 128 * 2**20  # bytes of a class kept in memory until grading; other notebooks are read again then
+MAX_NOTEBOOKS = 60  # per student
+READ_ANEW = 5 * 2**20  # added to the bytes read for a notebook in an inner zip, which is read whole each time
+MAX_READ_BYTES = 100 * 2**20  # bytes read per student to find out which notebook belongs to which day
+MAX_HELD_BYTES = 128 * 2**20  # bytes of a class kept in memory until grading; other notebooks are read again then
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class _Finder:
         shared = {row: name for name, rows in _find_shared_names(students).items() for row in rows}
         # of each student, those that count, and a note on each of the others
         submissions = []
-        room = MOST_HELD
+        room = MAX_HELD_BYTES
         for student in sorted(students, key=lambda name: (name.casefold(), name)):
             on_student(student)
             reader = _Reader()
@@ -332,8 +332,8 @@ def _notebooks_in(node: Node) -> list[tuple[Node, tuple[str, ...]]]:
         elif file.children is None:
             others.append(file.name)
         # before the next file is listed, because a hostile zip may have millions
-        if number >= MOST_FILES or len(notebooks) > MOST_NOTEBOOKS:
-            raise Unreadable(f"{node.name}: more than {MOST_NOTEBOOKS} notebooks, or {MOST_FILES} files")
+        if number >= MAX_FILES or len(notebooks) > MAX_NOTEBOOKS:
+            raise Unreadable(f"{node.name}: more than {MAX_NOTEBOOKS} notebooks, or {MAX_FILES} files")
     # say what is there instead of notebooks
     if not notebooks and others == [node.name]:
         raise Unreadable(f"{node.name}: not a notebook")
@@ -424,13 +424,13 @@ def _describe_counted(counted: list[tuple[int | None, Submission]]) -> str:
 
 
 class _Reader:
-    """Read and parse one student's notebooks once each, up to MOST_READ bytes; `contents` has them by `id(submission)`.
+    """Read and parse one student's notebooks once each, up to MAX_READ_BYTES; `contents` has them by `id(submission)`.
 
     The caller keeps the submissions as long as the reader, so that no two of them have one id.
     """
 
     def __init__(self) -> None:
-        self._remaining = MOST_READ
+        self._remaining = MAX_READ_BYTES
         self._notebooks: dict[int, SubmittedNotebook | Unreadable] = {}
         self.contents: dict[int, bytes] = {}
 

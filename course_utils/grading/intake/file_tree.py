@@ -12,7 +12,7 @@ from pathlib import Path
 
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.files import (
-    MOST_FOLDERS,
+    MAX_FOLDERS,
     Member,
     list_members,
     read_file,
@@ -20,8 +20,8 @@ from course_utils.grading.intake.files import (
     verify_size,
 )
 
-MOST_FILES = 2000  # per student
-LARGEST_STUDENT_LIST = 2**20  # bytes of the list of members of a student's zip
+MAX_FILES = 2000  # per student
+MAX_STUDENT_LIST_BYTES = 2**20  # bytes of the list of members of a student's zip
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ def files_of(folder: Node, zipped: bool = False, above: tuple[str, ...] = ()) ->
         above: names of the folders and zips above the folder's entries.
     """
     try:
-        if len(above) > MOST_FOLDERS:
-            raise Unreadable(f"{folder.name}: more than {MOST_FOLDERS} folders deep")
-        children = children_of(folder, MOST_FILES)
+        if len(above) > MAX_FOLDERS:
+            raise Unreadable(f"{folder.name}: more than {MAX_FOLDERS} folders deep")
+        children = children_of(folder, MAX_FILES)
     except Unreadable as why:
         yield replace(folder, problem=str(why), children=None), above
         return
@@ -165,7 +165,7 @@ def _in_student_zip(node: Node) -> list[Node]:
     if not node.member:
         verify_size(node.name, node.size)
     source = read_member(node.path, node.member, node.name) if node.member else node.path
-    members = list_members(source, node.name, LARGEST_STUDENT_LIST)
+    members = list_members(source, node.name, MAX_STUDENT_LIST_BYTES)
     for member in members:
         if member.astray or (member.problem and is_notebook(member.name) and not passed_over(*member.parts)):
             raise Unreadable(f"{node.name}: {member.problem}")

@@ -19,10 +19,10 @@ from typing import Any, BinaryIO
 
 from course_utils.errors import Unreadable
 
-LARGEST_FILE = 50 * 2**20
-LARGEST_LIST = 16 * 2**20  # bytes of a zip's list of members; enough for about 100,000 members
-MOST_FOLDERS = 20
-MOST_RATIO = 200
+MAX_FILE_BYTES = 50 * 2**20
+MAX_LIST_BYTES = 16 * 2**20  # bytes of a zip's list of members; enough for about 100,000 members
+MAX_FOLDERS = 20
+MAX_COMPRESSION_RATIO = 200
 UNSUSPICIOUS = 16 * 2**20
 _PIECE = 2**16
 _BROKEN = (zipfile.BadZipFile, RuntimeError, EOFError, OSError, ValueError, OverflowError, struct.error, zlib.error)
@@ -62,12 +62,12 @@ def read_file(path: Path) -> bytes:
 
 
 def verify_size(name: str, size: int) -> None:
-    """Raise Unreadable if a file has more than LARGEST_FILE bytes."""
-    if size > LARGEST_FILE:
-        raise Unreadable(f"{name}: {size / 2**20:.0f} MiB, more than the {LARGEST_FILE >> 20} allowed")
+    """Raise Unreadable if a file has more than MAX_FILE_BYTES bytes."""
+    if size > MAX_FILE_BYTES:
+        raise Unreadable(f"{name}: {size / 2**20:.0f} MiB, more than the {MAX_FILE_BYTES >> 20} allowed")
 
 
-def list_members(source: Path | bytes, title: str, largest_list: int = LARGEST_LIST) -> list[Member]:
+def list_members(source: Path | bytes, title: str, largest_list: int = MAX_LIST_BYTES) -> list[Member]:
     """Return the members of a zip, each name once.
 
     Args:
@@ -107,7 +107,7 @@ def read_member(source: Path | bytes, name: str, title: str) -> bytes:
 
 
 @contextlib.contextmanager
-def _open_zip(source: Path | bytes, title: str, largest_list: int = LARGEST_LIST) -> Iterator[zipfile.ZipFile]:
+def _open_zip(source: Path | bytes, title: str, largest_list: int = MAX_LIST_BYTES) -> Iterator[zipfile.ZipFile]:
     try:
         if isinstance(source, Path) and not source.is_file():
             raise Unreadable(f"{title}: {'not a file' if source.exists() else 'no such file'}")
@@ -147,7 +147,7 @@ def _as_member(name: str, info: zipfile.ZipInfo, times: int) -> Member:
     parts = tuple(part for part in re.split(r"[\\/]", name) if part not in ("", ".", ".."))
     astray = _name_problem(name, parts)
     problem = astray or _content_problem(name, info, times)
-    if len(parts) > MOST_FOLDERS:
+    if len(parts) > MAX_FOLDERS:
         parts = (parts[0], parts[-1])
     try:
         time = datetime(*info.date_time).timestamp()
@@ -165,7 +165,7 @@ def _name_problem(name: str, parts: tuple[str, ...]) -> str:
         return f"{short} has a backslash in its name"
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
         return f"{short} has a control character in its name"
-    return f"{short} lies more than {MOST_FOLDERS} folders deep" if len(parts) > MOST_FOLDERS else ""
+    return f"{short} lies more than {MAX_FOLDERS} folders deep" if len(parts) > MAX_FOLDERS else ""
 
 
 def _content_problem(name: str, info: zipfile.ZipInfo, times: int) -> str:
@@ -178,8 +178,8 @@ def _content_problem(name: str, info: zipfile.ZipInfo, times: int) -> str:
         return f"{name} is compressed in an unusual way; make an ordinary zip"
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
         return f"{name} is a symbolic link or another special file"
-    if info.file_size > LARGEST_FILE:
-        return f"{name}: {info.file_size / 2**20:.0f} MiB, more than the {LARGEST_FILE >> 20} allowed"
-    if info.file_size > max(UNSUSPICIOUS, MOST_RATIO * info.compress_size):
+    if info.file_size > MAX_FILE_BYTES:
+        return f"{name}: {info.file_size / 2**20:.0f} MiB, more than the {MAX_FILE_BYTES >> 20} allowed"
+    if info.file_size > max(UNSUSPICIOUS, MAX_COMPRESSION_RATIO * info.compress_size):
         return f"{name} is {info.file_size / max(1, info.compress_size):.0f} times as large unpacked: a zip bomb"
     return ""

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from course_utils.checks.cells import LARGEST_CELL
+from course_utils.checks.cells import MAX_CELL_LENGTH
 from course_utils.errors import Unreadable
 
-MOST_PARTS = {b"[": 500_000, b"{": 500_000, b",": 5_000_000}  # nested lists take 50 times their length in memory
-LARGEST_CODE = 400_000  # characters; the notebooks of this course have 30,000
+MAX_PARTS = {b"[": 500_000, b"{": 500_000, b",": 5_000_000}  # nested lists take 50 times their length in memory
+MAX_CODE_LENGTH = 400_000  # characters; the notebooks of this course have 30,000
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def read_notebook(data: bytes, name: str) -> SubmittedNotebook:
         name: file name for error messages.
 
     Raises:
-        Unreadable: the file is no notebook, or has more than LARGEST_CODE characters of code.
+        Unreadable: the file is no notebook, or has more than MAX_CODE_LENGTH characters of code.
     """
     notebook = _parse(data, name)
     cells = []
@@ -69,13 +69,13 @@ def read_notebook(data: bytes, name: str) -> SubmittedNotebook:
         grade_id = nbgrader.get("grade_id")
         ids = frozenset(each for each in (cell.get("id"), grade_id) if isinstance(each, str))
         source = _source(cell)
-        if len(source) > LARGEST_CELL:
+        if len(source) > MAX_CELL_LENGTH:
             too_long |= dict.fromkeys(ids, len(source))
         else:
             answers = grade_id if isinstance(grade_id, str) and nbgrader.get("solution") is True else None
             cells.append(CodeCell(ids, answers, source))
-    if sum(len(cell.source) for cell in cells) > LARGEST_CODE:
-        raise Unreadable(f"{name}: more than {LARGEST_CODE // 1000} kB of code")
+    if sum(len(cell.source) for cell in cells) > MAX_CODE_LENGTH:
+        raise Unreadable(f"{name}: more than {MAX_CODE_LENGTH // 1000} kB of code")
     return SubmittedNotebook(name, tuple(cells), too_long, _is_lesson(notebook))
 
 
@@ -87,7 +87,7 @@ def _parse(data: bytes, name: str) -> Mapping:
         raise Unreadable(f"{name}: not text in UTF-8, so not a notebook") from None
     if not text.strip():
         raise Unreadable(f"{name}: empty file")
-    if any(data.count(sign) > most for sign, most in MOST_PARTS.items()):
+    if any(data.count(sign) > most for sign, most in MAX_PARTS.items()):
         raise Unreadable(f"{name}: more parts than a notebook has")
     try:
         notebook = json.loads(text)

@@ -32,7 +32,7 @@ from course_utils.grading.notebook.notebook_kernels import KernelSlot, NotebookK
 from course_utils.grading.redact import kind_of, stopped_at, with_answer_error, without_text
 from course_utils.sandbox.grading_kernel import GradingKernel
 from course_utils.sandbox.limits import exclude_from_limit
-from course_utils.time_limits import DUEL_SECONDS, MOST_DUEL_SECONDS
+from course_utils.time_limits import DUEL_SECONDS, MAX_DUEL_SECONDS
 
 USUAL = '__import__("course_utils.checks.kernel.settings", fromlist=["settings"]).use_usual_settings()'
 LOST_HELPER = " No cell of the notebook defines it by that name."
@@ -115,7 +115,7 @@ class Attempt:
 
     def decide(self) -> Verdict:
         """Return the verdict on the exercise. Its message quotes no kernel that had something to hide."""
-        with exclude_from_limit(MOST_DUEL_SECONDS) if self.ladder.duel else nullcontext():
+        with exclude_from_limit(MAX_DUEL_SECONDS) if self.ladder.duel else nullcontext():
             run = self.run_twice()
         public = self.with_quotes(run)
         if run.is_seed_in_message and public is run.verdict:

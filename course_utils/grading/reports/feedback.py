@@ -33,10 +33,10 @@ from course_utils.grading.intake.names import safe_name
 from course_utils.grading.reports.tasks import Task, day_title, tasks
 from course_utils.grading.results import Graded, Result, is_ungraded
 
-LONGEST_CODE = 20_000  # characters of an answer that are shown
-MOST_LINES = 500
-LONGEST_NAME = 250  # characters of a name in a zip
-LONGEST_LINE = 400  # the time to colour a line can grow with the square of its length
+MAX_CODE_LENGTH = 20_000  # characters of an answer that are shown
+MAX_LINES = 500
+MAX_NAME_LENGTH = 250  # characters of a name in a zip
+MAX_LINE_LENGTH = 400  # the time to colour a line can grow with the square of its length
 SIGNS = {
     "passed": ("✓", "passed"),
     "failed": ("✗", "not right yet"),
@@ -89,7 +89,7 @@ def feedback_zips(graded: Sequence[Graded], folder: Path) -> dict[str, bytes]:
 def _is_plain(name: str) -> bool:
     """Return whether a name in a zip is one of a platform's: programs read others as another folder, or show them
     otherwise."""
-    return name.isprintable() and len(name) <= LONGEST_NAME and not set(name) & {"\\", ":"}
+    return name.isprintable() and len(name) <= MAX_NAME_LENGTH and not set(name) & {"\\", ":"}
 
 
 def _files_for_platform(name: str, pages: Mapping[str, str]) -> dict[str, bytes]:
@@ -173,12 +173,12 @@ class _ExerciseOnPage:
 
 def _colour_code(source: str) -> tuple[Markup, str]:
     """Return an answer as coloured, numbered lines, and a note if it was cut."""
-    spelt = spell_out(source[:LONGEST_CODE])
-    lines = spelt[:LONGEST_CODE].split("\n")[:MOST_LINES]
-    text = "\n".join(line[:LONGEST_LINE] for line in lines)
+    spelt = spell_out(source[:MAX_CODE_LENGTH])
+    lines = spelt[:MAX_CODE_LENGTH].split("\n")[:MAX_LINES]
+    text = "\n".join(line[:MAX_LINE_LENGTH] for line in lines)
     cut = ""
-    if len(source) > LONGEST_CODE or len(text) < len(spelt):
-        what = "lines" if any(len(line) > LONGEST_LINE for line in lines) else "it"
+    if len(source) > MAX_CODE_LENGTH or len(text) < len(spelt):
+        what = "lines" if any(len(line) > MAX_LINE_LENGTH for line in lines) else "it"
         cut = f"Cut here: the answer has {len(source):,} characters, and only the beginning of {what} is shown."
     if not text.strip():
         return Markup(""), cut

@@ -53,7 +53,7 @@ MOODLE = (
 )
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "−", "﹢", "﹣", "﹦", "﹫", "⁺", "⁻", "₊", "₋")
 NOT_GRADED = "This file could not be graded: "  # begins the comment on a file that could not be read
-LARGEST_GRADEBOOK = 50 * 2**20
+MAX_GRADEBOOK_BYTES = 50 * 2**20
 
 
 @dataclass(frozen=True)
@@ -492,8 +492,8 @@ def _column_of_day(exported: Path, header: list[str], possible: list[str], secti
 def _read_csv(path: Path) -> tuple[str, str]:
     """Return the text of a CSV file, and its byte order mark if it begins with one."""
     try:
-        if path.stat().st_size > LARGEST_GRADEBOOK:
-            raise CourseError(f"{path}: larger than any gradebook ({LARGEST_GRADEBOOK >> 20} MiB)")
+        if path.stat().st_size > MAX_GRADEBOOK_BYTES:
+            raise CourseError(f"{path}: larger than any gradebook ({MAX_GRADEBOOK_BYTES >> 20} MiB)")
         text = path.read_bytes().decode("utf-8")
     except OSError as error:
         raise CourseError(f"{path}: cannot be read ({error.strerror})") from None

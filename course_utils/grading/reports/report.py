@@ -38,7 +38,7 @@ from course_utils.grading.reports.gradebook import (
 from course_utils.grading.reports.tasks import day_title, tasks
 from course_utils.grading.results import Graded, Result, is_ungraded
 
-LARGEST_SUMMARY = 900_000  # bytes; GitHub drops a job summary of more than 1 MiB
+MAX_SUMMARY_BYTES = 900_000  # bytes; GitHub drops a job summary of more than 1 MiB
 HARDEST = 10
 BINS = 10
 GRADEBOOK = "gradebook.csv"
@@ -256,7 +256,7 @@ def class_summary(
         _students_table(graded),
     )
     for place, (head, rows) in enumerate(tables):
-        room = LARGEST_SUMMARY - len("\n".join(lines).encode())
+        room = MAX_SUMMARY_BYTES - len("\n".join(lines).encode())
         lines += _cap_table(head, rows, room if place == len(tables) - 1 else room // 3) if rows else []
     return "\n".join(lines)
 

@@ -25,7 +25,7 @@ CUTS = {
     "gpt-2": rf"{ENDINGS}|{WORDS}| ?\p{{N}}+|{OTHERS}|\s+(?!\S)|\s+",
     "smollm": rf"{ENDINGS}|{WORDS}|\p{{N}}|{OTHERS}|\s+(?![^\s\p{{N}}])|\s+",  # one digit per piece
 }
-MOST_KEPT = 100_000  # pieces whose tokens are cached
+MAX_CACHED_PIECES = 100_000  # pieces whose tokens are cached
 
 
 def byte_letters() -> dict[int, str]:
@@ -73,7 +73,7 @@ class Tokenizer:
         self._bytes = {letter: byte for byte, letter in self._letters.items()}
         self._cut = regex.compile(CUTS[cut])
         self._any_special = regex.compile("|".join(map(regex.escape, self.special)) or r"(?!)")
-        self._of_piece = lru_cache(MOST_KEPT)(self._merged)
+        self._of_piece = lru_cache(MAX_CACHED_PIECES)(self._merged)
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from .system import GIB
 
-LARGEST_FILE = 16 * 2**20
-MOST_FILES = 256
-MOST_PROCESSES = 512
+MAX_FILE_BYTES = 16 * 2**20
+MAX_FILES = 256
+MAX_PROCESSES = 512
 
 
 def set_limits(limits: Mapping[str, float], warm: bool, level: str) -> None:
@@ -27,12 +27,12 @@ def set_limits(limits: Mapping[str, float], warm: bool, level: str) -> None:
         # "a memory bomb at once"; this bounds shared memory too, which does not count as data
         "AS": memory + _mapped_bytes() + (0 if warm else 8 * GIB),
         "CPU": int(limits["seconds"]),  # "a computation that holds the interpreter", should the grader die
-        "FSIZE": LARGEST_FILE,  # "a file without end"
-        "NOFILE": MOST_FILES,  # "a flood of comms" cannot end the server by its open files
+        "FSIZE": MAX_FILE_BYTES,  # "a file without end"
+        "NOFILE": MAX_FILES,  # "a flood of comms" cannot end the server by its open files
         "CORE": 0,  # "a crash in C" leaves no core on the disk
     }
     if level == "bubblewrap":  # "a fork bomb"; it counts threads too, and outside a user namespace all that a user runs
-        values["NPROC"] = MOST_PROCESSES
+        values["NPROC"] = MAX_PROCESSES
     for name, value in values.items():
         kind = getattr(resource, f"RLIMIT_{name}", None)
         if kind is None:

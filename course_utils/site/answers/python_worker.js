@@ -3,10 +3,10 @@
 const files = new URL("./", self.location.href).href;
 
 // A page that asks for more memory than this gets Python's MemoryError, and the page starts a new worker after it.
-const MOST_PAGES = 16384; // of 64 KiB: 1 GiB
+const MAX_PAGES = 16384; // of 64 KiB: 1 GiB
 WebAssembly.Memory = class extends WebAssembly.Memory {
   constructor(descriptor) {
-    super({ ...descriptor, maximum: Math.min(descriptor.maximum ?? MOST_PAGES, MOST_PAGES) });
+    super({ ...descriptor, maximum: Math.min(descriptor.maximum ?? MAX_PAGES, MAX_PAGES) });
   }
 };
 
@@ -32,7 +32,7 @@ async function start() {
   stage(0.9, "the first check");
   const module = python.pyimport("course_utils.checks.in_page");
   const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
-  postMessage({ kind: "ready", seconds: module.LONGEST_SECONDS, loaded });
+  postMessage({ kind: "ready", seconds: module.MAX_SECONDS, loaded });
   return { python, module };
 }
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMES = "abcdef"
-MOST_CALLS = 200
+MAX_CALLS = 200
 _MOST_BLOCKS = 24
 _MOST_SLOTS = 8
 
@@ -57,7 +57,7 @@ class PageTable(CourseWidget):
     ) -> None:
         sizes = {"n_blocks": (n_blocks, _MOST_BLOCKS), "block_size": (block_size, _MOST_SLOTS)}
         layout: dict[str, Any] = {name: _size(name, *limits) for name, limits in sizes.items()}
-        super().__init__(_layout=layout | {"names": NAMES, "most": MOST_CALLS}, title=str(title))
+        super().__init__(_layout=layout | {"names": NAMES, "most": MAX_CALLS}, title=str(title))
         self.calls = calls
 
     @property
@@ -87,8 +87,8 @@ class PageTable(CourseWidget):
             calls = [[str(part) for part in call] for call in proposal.value]
         except TypeError:
             raise ValueError(f"calls is {proposal.value!r}: give a list of them, as ('append', name)") from None
-        if len(calls) > MOST_CALLS:
-            raise ValueError(f"there are {len(calls)} calls: give {MOST_CALLS} at most")
+        if len(calls) > MAX_CALLS:
+            raise ValueError(f"there are {len(calls)} calls: give {MAX_CALLS} at most")
         replay(calls, self._layout["n_blocks"], self._layout["block_size"])
         return calls
 

@@ -26,7 +26,7 @@ class Measured(NamedTuple):
     problem: str = ""
 
 
-LONGEST_PROBLEM = 180  # characters of a message from somebody's function
+MAX_PROBLEM_LENGTH = 180  # characters of a message from somebody's function
 
 
 class _NotAttention(Exception):
@@ -173,7 +173,7 @@ def _answer(attention, returned, n, m, d_v):
 
 
 def _describe_error(attention, error):
-    """What went wrong, in one line of at most LONGEST_PROBLEM characters."""
+    """What went wrong, in one line of at most MAX_PROBLEM_LENGTH characters."""
     name = name_of(attention)
     if isinstance(error, NotImplementedError):
         message = f"{name} is not written yet"
@@ -187,7 +187,7 @@ def _describe_error(attention, error):
         message = f"{name} gives two answers to one input: is there dropout in it, or does it remember something?"
     else:
         message = f"{name} raised {type(error).__name__}: {' '.join(str(error).split())}"
-    return message if len(message) <= LONGEST_PROBLEM else message[: LONGEST_PROBLEM - 1] + "…"
+    return message if len(message) <= MAX_PROBLEM_LENGTH else message[: MAX_PROBLEM_LENGTH - 1] + "…"
 
 
 def all_finite(weights: np.ndarray | None) -> bool:

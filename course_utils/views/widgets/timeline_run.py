@@ -15,7 +15,7 @@ from course_utils.serving.scheduler import Note, Scheduler
 from course_utils.serving.traffic import THREE, Request
 from course_utils.views.silence import hide_prints
 
-MOST_STEPS = 200
+MAX_STEPS = 200
 _MOST_LINES = 200_000  # that one call of somebody's scheduler may run
 
 
@@ -113,8 +113,8 @@ class _Walk:
         try:
             self.scheduler = self._call("", self.make, self.n_blocks, self.block_size, self.budget)
             while not all(state.end for state in self.states):
-                if len(self.steps) == MOST_STEPS:
-                    raise _Broken(f"After {MOST_STEPS} steps {self._unfinished()[0].request.name} is not finished.")
+                if len(self.steps) == MAX_STEPS:
+                    raise _Broken(f"After {MAX_STEPS} steps {self._unfinished()[0].request.name} is not finished.")
                 self._step()
         except _Broken as broken:
             self.problem = str(broken)

@@ -269,7 +269,12 @@ BATCHED = (
 AGAIN = "Go through it again: score, scale, exponential, sum, division."
 LADDERS = {
     "softmax_row": Ladder(
-        ("softmax_row",), ("weights",), softmax_row, called=("row",), forbidden=LIBRARY_SOFTMAX, small=(Small(("m",)),)
+        ("softmax_row",),
+        ("weights",),
+        softmax_row,
+        arg_names=("row",),
+        forbidden=LIBRARY_SOFTMAX,
+        small=(Small(("m",)),),
     ),
     "soft_lookup": Ladder(
         ("soft_lookup",),
@@ -299,7 +304,7 @@ LADDERS = {
         ("attention_lists",),
         ("output", "weights"),
         attention_lists,
-        called=("Q", "K", "V"),
+        arg_names=("Q", "K", "V"),
         convert=rows_of_numbers,
         forbidden=WHOLE_ATTENTION,
         small=(Small(("n d", "m d", "m e")),),

@@ -1359,7 +1359,7 @@ LADDERS = {
         multi_head,
         tensors=True,
         cases=LAYERS,
-        called=LAYER,
+        arg_names=LAYER,
         forbidden=WHOLE_ATTENTION,
         small=SMALL_LAYERS,
     ),

@@ -1204,7 +1204,7 @@ LADDERS = {
         tensors=True,
         cases=PARTS,
         small=SMALL_PARTS,
-        called=("m_a", "l_a", "o_a", "m_b", "l_b", "o_b"),
+        arg_names=("m_a", "l_a", "o_a", "m_b", "l_b", "o_b"),
     ),
     "tiled_attention": Ladder(
         ("tiled_attention",),
@@ -1249,7 +1249,7 @@ LADDERS = {
         tensors=True,
         cases=ROWS,
         small=(Small(("r n", "n", FROM_RUNG), names=("scores", "values", "block"), code="launch_rows({f}, {args})"),),
-        called=("scores", "values", "block"),
+        arg_names=("scores", "values", "block"),
     ),
     "triton_inner_loop": Ladder(
         ("attend_to_keys",),
@@ -1264,7 +1264,7 @@ LADDERS = {
                 code="launch({f}, {args})",
             ),
         ),
-        called=("q", "k", "v", "causal", "block_q", "block_k"),
+        arg_names=("q", "k", "v", "causal", "block_q", "block_k"),
     ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }

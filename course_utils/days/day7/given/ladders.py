@@ -344,6 +344,8 @@ def batch_scheduler(rng: np.random.Generator) -> list[Rung]:
             "a takes the last block before b is looked at, so b waits."),
         rung("no block for one that runs", (2, 2, 1), "a=1+2 b=1+2 2.",
             "Both need a block and none is free: MemoryError."),
+        rung("one block for two that run", (2, 3, 2), "a=2+2 b=2+2 2.",
+            "Both need a block in the second step and only one is free: MemoryError."),
         rung("blocks for what comes later", (2, 4, 2), "a=2+5 b=2+5 .",
             "Blocks for its prompt are enough to let a request in."),
         rung("a prompt that never fits", (2, 2, 2), "a=5+1 b=1+1 .",

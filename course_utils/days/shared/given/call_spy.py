@@ -56,7 +56,7 @@ def _watch(function: Callable, args: tuple) -> Any:
             with door, eye:
                 eye.result = function(*tensors)
         finally:
-            if eye.operations > MOST_OPERATIONS:
+            if eye.operations > MAX_OPERATIONS:
                 raise BadResult(TOO_MANY) from None  # an error raised inside an operation reaches us as another one
     eye.taken_out = door.taken_out_beside(eye.result)
     return eye
@@ -95,7 +95,7 @@ def _watching_modes() -> tuple[type, type]:
             out = operation(*args, **kwargs) if kwargs else operation(*args)
             # an answer with far too many operations is stopped, since each is slow when it is watched
             self.operations += 1
-            if self.operations > MOST_OPERATIONS:
+            if self.operations > MAX_OPERATIONS:
                 raise RuntimeError(TOO_MANY)
             # all tensors of the result are recorded, and the work that they took
             for x in (out,) if type(out) is torch.Tensor else tree_leaves(out):
@@ -165,9 +165,9 @@ def _watching_modes() -> tuple[type, type]:
     return Eye, Door
 
 
-MOST_OPERATIONS = 20_000  # for at most 40 tiles; right answers that go row by row in each tile take 8,000
+MAX_OPERATIONS = 20_000  # for at most 40 tiles; right answers that go row by row in each tile take 8,000
 TOO_MANY = (
-    f"it takes more than {MOST_OPERATIONS:,} operations for at most 40 tiles: take block_q queries and block_k keys "
+    f"it takes more than {MAX_OPERATIONS:,} operations for at most 40 tiles: take block_q queries and block_k keys "
     "at a time, no fewer"
 )
 WAYS_OUT = {

@@ -1,6 +1,6 @@
 """The exercises that are answered on a page: their cells, and the verdicts on their known mistakes, printed as JSON.
 
-python tests/page_verdicts.py [--without-torch] [--days 1,2]
+python tests/helpers/page_verdicts.py [--without-torch] [--days 1,2]
 """
 
 import argparse
@@ -64,7 +64,7 @@ def verdict_on(judge, evidence):
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path.insert(0, str(Path(__file__).parents[2]))
     parser = argparse.ArgumentParser()
     parser.add_argument("--without-torch", action="store_true")
     parser.add_argument("--days", type=lambda text: [int(day) for day in text.split(",")])

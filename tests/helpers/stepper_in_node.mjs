@@ -1,5 +1,5 @@
 // What the stepper's page makes of the state that it is sent, for tests without a browser.
-import { tellStory } from "../course_utils/views/widgets/stepper_story.js";
+import { tellStory } from "../../course_utils/views/widgets/stepper_story.js";
 
 function storyOf(numbers, labels, theirs) {
   const read = (rows) => rows.map((row) => row.map(Number));

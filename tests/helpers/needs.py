@@ -64,7 +64,7 @@ def _mark(reason: str) -> pytest.MarkDecorator:
 
 
 def _pyodide() -> str:
-    there = Path(__file__).parents[1].joinpath("node_modules", "pyodide").exists()
+    there = Path(__file__).parents[2].joinpath("node_modules", "pyodide").exists()
     return "" if there else "Pyodide is not here: make test-all brings it from npm"
 
 

@@ -1,4 +1,4 @@
-"""Simulate another operating system, and report as JSON what works on it: python elsewhere.py windows|macos
+"""Simulate another operating system, and report as JSON what works on it: python other_systems.py windows|macos
 
 What the system lacks is taken away before anything is imported. Its name, `sys.platform`, is set after the libraries
 were imported, since these would look for its own files.
@@ -147,7 +147,7 @@ def main(system):
     from pathlib import Path
 
     imitate(system)
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     lessons = sorted([*root.glob("notebooks/*.ipynb"), *root.glob("exercises/*.ipynb")])
     report = {
         "cell of day 6": cell_with(root / "notebooks" / "day6_flash_attention.ipynb", "NO_TRITON ="),

@@ -106,7 +106,7 @@ def all_of_them():
             compiled(kernel, table[64][-1], 64, "bf16", causal=False, ones=ones)
     single = compiled(flash.forward_kernel, flash.FORWARD[torch.float32][-1], 64, "fp32", causal=False)
     rows.append({"kernel": "forward in float32"} | inspected(single))
-    for d, tall in itertools.product((64, 128, 256), (16, flash_decode.MOST_ROWS)):
+    for d, tall in itertools.product((64, 128, 256), (16, flash_decode.MAX_ROWS)):
         for config in flash_decode.PARTS[d]:
             row = {"kernel": "decode", "d": d, "rows": tall, "config": str(config)}
             rows.append(row | inspected(decoding(d, config, rows=tall)))
