@@ -352,7 +352,7 @@ GONE: dict[str, dict[int, set[str]]] = {
             "scores of one token repeated",
         },
         5: {"the most frugal model"},
-        6: {"loads of a key", "a larger block"},
+        6: {"loads of a key", "a larger block", "ridge point of a card"},
         7: {
             "the knee",
             "all of it cached",
