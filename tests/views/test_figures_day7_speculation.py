@@ -27,7 +27,7 @@ def test_nothing_is_cut_off(name):
     ("name", "alt", "caption"),
     [
         ("limits", "17 measured decode steps", "With empty caches that is memory up to 185 tokens"),
-        ("budgets", "largest: 14 at 64, 417 at none; p95: 13 at 64, 17 at none", "most requests is none (model, 95.5%)"),
+        ("budgets", "largest: 14 at 64, 417 at none; p95: 13 at 64, 17 at none", "requests is none (model, 95.5%)"),
         ("laws", "p: 0.40, 0.60; right: 0.50, 0.50", "0.100 (right) and 0.300 (popular)"),
         ("gains", "α = 0.3: from 1.40 to 0.40", "above the line is 1 (α = 0.3) and 256 (α = 0.9)."),
     ],

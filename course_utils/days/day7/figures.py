@@ -50,7 +50,7 @@ def shared_step(counts: Sequence[int], seconds: Sequence[float], rates: Sequence
         fig,
         f"A step in which so many texts each grow by a token, and the tokens per second: {points}.",
         f"{counts[-1]} texts together wait {seconds[-1] / seconds[0]:.1f} times as long for a token as one alone, "
-        f"and get {rates[-1] / rates[0]:.0f} times as many tokens per second, counted over whole runs, prompts included.",
+        f"and get {rates[-1] / rates[0]:.0f} times as many tokens per second, over whole runs, prompts included.",
     )
 
 
@@ -185,9 +185,7 @@ def limits(cost: SlowerOfTwo, published: Sequence[Published], contexts: Sequence
     )
 
 
-def budgets(
-    names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Mapping[str, Sequence[float]]
-) -> Figure:
+def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Mapping[str, Sequence[float]]) -> Figure:
     """Draw gaps in seconds, marks for each name, left, and shares that kept a promise, right, over the budgets."""
     if not 1 <= len(kept) <= 2:
         raise ValueError(f"{len(kept)} ways to reckon: give 1 or 2")
