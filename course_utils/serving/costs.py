@@ -71,7 +71,7 @@ class SlowerOfMeasured(NamedTuple):
 
     def __call__(self, tokens: int, context: int = 0) -> float:
         longest, seconds = self.prompts[-1]
-        arithmetic = float(np.interp(tokens, *zip(*self.prompts, strict=True)))
+        arithmetic = float(np.interp(tokens, [n for n, _ in self.prompts], [took for _, took in self.prompts]))
         return max(self.memory(tokens, context), arithmetic, seconds / longest * tokens if tokens > longest else 0.0)
 
 
