@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,6 +20,8 @@ from course_utils.checks.judge.verdict import JOINT, Verdict
 from course_utils.checks.kernel.evidence import BAD_RESULT, find_ladder
 from course_utils.checks.kernel.outcome import Evidence
 from course_utils.checks.kernel.settings import usual_settings
+from course_utils.time_limits import RETRY_SECONDS
+from course_utils.views.drawing import listed
 
 
 def examine(
@@ -46,16 +48,20 @@ def _examine(
         return evidence, verdict
 
     # A failed answer is tried once more, with right functions in place of the earlier answers.
+    seconds = RETRY_SECONDS if verdict.status == "timeout" else None
     with _replace_values(namespace, _right_answers(day, uses)):
-        evidence_with_lent, verdict_with_lent = _examine_once(day, grade_id, namespace, hidden, seed)
+        evidence_with_lent, verdict_with_lent = _examine_once(day, grade_id, namespace, hidden, seed, seconds)
     is_worse_with_lent = verdict_with_lent.share < verdict.share
-    if is_worse_with_lent:
+    if is_worse_with_lent or verdict.status == verdict_with_lent.status == "timeout":
         return evidence, verdict
     if _say_the_same(verdict, verdict_with_lent):
         return evidence_with_lent, verdict_with_lent
 
     # The verdicts differ. The second one counts if it passes, or if an earlier answer is wrong; it says what was lent.
     failing = [used for used in uses if _examine(day, used, namespace, hidden, seed)[1].status != "passed"]
+    if 0 < len(failing) < len(uses):  # those that pass stay, as in grading
+        with _replace_values(namespace, _right_answers(day, failing)):
+            evidence_with_lent, verdict_with_lent = _examine_once(day, grade_id, namespace, hidden, seed, seconds)
     is_own_mistake = not failing and verdict_with_lent.status != "passed"
     if is_own_mistake:
         return evidence, verdict
@@ -71,15 +77,15 @@ def _say_the_same(verdict: Verdict, other: Verdict) -> bool:
 def _why_lent(day: int, failing: Sequence[str], uses: Sequence[str]) -> str:
     """Return a sentence that says in place of which earlier answers an exercise was tried with right ones."""
     names = [*_right_answers(day, failing or uses)]
-    beginning = f"Tried with our {' and '.join(names)}, since"
+    beginning = f"Tried with our {listed(names)}, since"
     if not failing:
         return f"{beginning} it goes wrong with yours."
     return f"{beginning} {'yours does' if len(names) == 1 else 'yours do'} not pass yet."
 
 
-def _right_answers(day: int, exercises: Iterable[str]) -> dict[str, Any]:
+def _right_answers(day: int, exercises: Collection[str]) -> dict[str, Any]:
     """Return the functions, by name, that can be lent in place of the answers to these exercises."""
-    right = lent_functions(day)
+    right = lent_functions(day) if exercises else {}
     return {name: right[name] for each in exercises for name in find_ladder(day, each).names}
 
 
@@ -135,10 +141,15 @@ def put_stage_first(message: CheckMessage) -> CheckMessage:
 
 
 def _examine_once(
-    day: int, grade_id: str, namespace: Mapping[str, Any], hidden: bool = False, seed: str = ""
+    day: int,
+    grade_id: str,
+    namespace: Mapping[str, Any],
+    hidden: bool = False,
+    seed: str = "",
+    seconds: float | None = None,
 ) -> tuple[Evidence | None, Verdict]:
-    """Return the evidence and the verdict for an answer, without a second try."""
-    with TimeLimit() as limit:
+    """Return the evidence and the verdict for an answer, without a second try, within `seconds` or the usual time."""
+    with TimeLimit(seconds) as limit:
         evidence = evidence_for(day, grade_id, namespace, hidden=hidden, seed=seed)
     if limit.message:
         return None, Verdict("timeout", 0.0, limit.message)
