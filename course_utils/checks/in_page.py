@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.cells import PARSE_ERRORS, used_names
-from course_utils.checks.interactive import examine, smallest_example, stage_first
+from course_utils.checks.examination import examine, put_stage_first, smallest_example
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.checks.judge.verdict import Verdict
-from course_utils.checks.kernel.evidence import describe_error, find_ladder
+from course_utils.checks.kernel.evidence import PROGRESS, describe_error, find_ladder
 from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.time_limits import ANSWER_SECONDS
 
@@ -45,7 +45,13 @@ class CellFailed(Exception):
 
 
 def check(
-    day: int, grade_id: str, given: Sequence[str], earlier: Mapping[str, str], answer: str, report: Report
+    day: int,
+    grade_id: str,
+    given: Sequence[str],
+    earlier: Mapping[str, str],
+    answer: str,
+    report: Report,
+    progress: Callable[[str], None] = lambda at: None,
 ) -> None:
     """Check an answer and report the verdict, then once more with the smallest input on which the answer is wrong.
 
@@ -55,7 +61,10 @@ def check(
         answer: the cell of the answer.
         report: called with a dict: `html` and `text` of the card, `status`, `points` earned, `full` points, `mistake`
             (the name of the one found, or ""), and whether a search for an example follows, `searching`.
+        progress: called with words such as "step 3 of 19" before each step.
     """
+    unit = "implementation" if find_ladder(day, grade_id).duel else "step"
+    PROGRESS.tell = lambda: progress(f"{unit} {PROGRESS.number} of {PROGRESS.count}")
     try:
         namespace = _namespace(day, given, earlier, answer)
         _run_cell(grade_id, answer, namespace)
@@ -75,7 +84,7 @@ def check(
     report(_as_record(message, searching))
     if searching:
         example = smallest_example(day, grade_id, namespace, verdict, with_widget=False)
-        report(_as_record(stage_first(replace(message, example=example))))
+        report(_as_record(put_stage_first(replace(message, example=example))))
 
 
 def run(

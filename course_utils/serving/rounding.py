@@ -19,13 +19,13 @@ from course_utils.costs import records
 from course_utils.costs.measure import environment
 from course_utils.models.pretrained import store
 from course_utils.models.real import Real, load
-from course_utils.serving import eight
+from course_utils.serving import eight_prompts
 from course_utils.serving.engine import Engine
 
 BENCHMARK = "smollm2-in-company"
 STORED = Path(__file__).parents[1] / "data" / "models"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-PROMPTS = tuple(eight.PROMPTS)
+PROMPTS = tuple(eight_prompts.PROMPTS)
 NEW = 20  # tokens of each
 
 

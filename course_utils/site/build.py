@@ -267,6 +267,7 @@ def _trim(made: Path) -> None:
         text = path.read_text(encoding="utf-8")
         for wrong, right in MENDED.items():
             text = re.sub(wrong, right, text)
+        text = exercise_pages.mark_contents(text)
         path.write_text(text, encoding="utf-8", newline="\n")
 
 

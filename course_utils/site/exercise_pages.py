@@ -24,6 +24,7 @@ NEEDS_TORCH = (
     '<p class="course-needs-torch">This exercise needs PyTorch, which does not run on a web page. '
     "Do it in JupyterLab, which <code>make lab</code> opens.</p>"
 )
+TORCH_MARK = ' <span class="course-needs-torch-mark">(PyTorch)</span>'
 TOTAL = """<div class="course-here course-total"><p>Write your answers here, and press <b>Check</b>: nothing has to be
 installed. {some} The checks run in this browser, which also keeps what you write; nothing that you type leaves it. The
 answers can be found in the code of this page, so its points are for your own study.</p></div>"""
@@ -97,6 +98,16 @@ def _word_for_a_page(notebook: NotebookNode) -> None:
         elif "checks_for(" in cell.source:
             is_there = re.compile(r"(import|from) (?!torch|course_utils)")
             cell.source = "\n".join([IMPORTS, *filter(is_there.match, cell.source.splitlines())])
+
+
+def mark_contents(text: str) -> str:
+    """Return a page's HTML with a mark, in its table of contents, at each exercise that needs PyTorch."""
+    parts = re.split(r'<section id="([^"]+)">', text)
+    marked = [name for name, section in zip(parts[1::2], parts[2::2], strict=True) if NEEDS_TORCH in section]
+    for name in marked:
+        entry = re.compile(rf'(<a class="reference internal nav-link" href="#{re.escape(name)}">[^<]*)</a>')
+        text = entry.sub(rf"\1{TORCH_MARK}</a>", text)
+    return text
 
 
 def explain_page(day: int, notebook: NotebookNode, up: str) -> str:

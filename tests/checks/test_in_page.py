@@ -43,6 +43,39 @@ for grade_id in asked:
 """
 
 
+WRONG_ON_A_PAGE = """
+import sys
+sys.path.insert(0, {tests!r})
+from page_verdicts import cells_of, hide_torch
+from without_torch import WITHOUT_TORCH
+hide_torch()
+from course_utils.checks import in_page
+from course_utils.checks.kernel.evidence import find_ladder
+given, stubs, answers = cells_of({day})
+for grade_id in WITHOUT_TORCH[{day}]:
+    for result in ("0", "None"):
+        names = find_ladder({day}, grade_id).names
+        by_hand = find_ladder({day}, grade_id).by_hand
+        lines = [f"{{name}} = {{result}}" if by_hand else f"def {{name}}(*args, **named): return {{result}}" for name in names]
+        records = []
+        in_page.check({day}, grade_id, given, {{}}, "\\n".join(lines), records.append)
+        assert records and not records[-1]["searching"], grade_id
+        print(grade_id, records[-1]["status"], records[-1]["points"])
+"""
+
+
+@pytest.mark.parametrize("day", BY_DAY)
+def test_wrong_answers_get_a_verdict_where_there_is_no_torch(day):
+    """The functions that day 3 lends needed PyTorch: the search for a smallest input failed where nothing was lent."""
+    program = WRONG_ON_A_PAGE.format(tests=str(HELPERS), day=day)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    lines = [line.split() for line in ended.stdout.splitlines()]
+    assert len(lines) == 2 * len(WITHOUT_TORCH[day])
+    for grade_id, status, points in lines:
+        assert status in ("failed", "error", "missing") and float(points) == 0, grade_id
+
+
 @pytest.mark.parametrize("day", BY_DAY)
 def test_answers_pass_from_the_files_of_the_page_and_stubs_get_nothing(tmp_path, day):
     write_all({tmp_path / "course_utils" / name: content for name, content in course_files().items()})

@@ -43,11 +43,13 @@ class CheckProgress:
         rung: the name of the rung that the answer runs on, or ran on last.
         number: the number of this rung, from 1; 0 before the first check.
         count: the number of rungs.
+        tell: called before each rung of a learner's answer.
     """
 
     rung: str = ""
     number: int = 0
     count: int = 0
+    tell: Callable[[], None] = lambda: None
 
 
 PROGRESS = CheckProgress()
@@ -81,17 +83,19 @@ def gather(
     trials = attempts(day, grade_id, namespace, hidden=hidden, arrays=arrays, seed=seed, rungs=rungs)
     forbidden = find_ladder(day, grade_id).forbidden
     if arrays or not forbidden:
-        return Evidence(grade_id, hidden, _run_all(trials))
+        return Evidence(grade_id, hidden, _run_all(trials, is_told=not arrays))
     with Recording(forbidden) as recording:
         outcomes = _run_all(trials)
     return Evidence(grade_id, hidden, outcomes, recording.calls)
 
 
-def _run_all(trials: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
+def _run_all(trials: Sequence[Callable[[], Outcome]], is_told: bool = True) -> list[Outcome]:
     outcomes = []
     for number, trial in enumerate(trials, 1):
         PROGRESS.number = number
         PROGRESS.count = len(trials)
+        if is_told:
+            PROGRESS.tell()
         outcomes.append(trial())
     return outcomes
 

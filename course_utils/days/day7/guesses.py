@@ -6,7 +6,7 @@ from course_utils.attention import arrays
 from course_utils.costs.fragmentation import Trace
 from course_utils.serving import speculative
 from course_utils.serving.costs import A100
-from course_utils.serving.eight import count_steps
+from course_utils.serving.eight_prompts import count_steps
 from course_utils.serving.latency import gaps, percentile
 from course_utils.serving.simulate import Log, simulate
 from course_utils.serving.traffic import DOCUMENTS, poisson

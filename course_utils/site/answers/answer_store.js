@@ -24,7 +24,7 @@ function open() {
 const keyOf = (day, exercise) => `day${day}/${exercise}`;
 const store = async (mode) => (await open()).transaction(STORE, mode).objectStore(STORE);
 
-// Return what is kept of an answer, { source, points, status }, or undefined. Rejects where storage is refused.
+// Return what is kept of an answer, { source, points, status, version }, or undefined. Rejects where storage is refused.
 export const readAnswer = async (day, exercise) => asPromise((await store("readonly")).get(keyOf(day, exercise)));
 
 // Return what is kept of all answers of a day, by exercise.
@@ -35,10 +35,18 @@ export async function readDay(day) {
   return Object.fromEntries(keys.map((key, place) => [key.slice(key.indexOf("/") + 1), values[place]]));
 }
 
-// Keep an answer. Rejects where storage is full or refused. Other tabs hear of it.
-export async function keepAnswer(day, exercise, answer) {
-  await asPromise((await store("readwrite")).put(answer, keyOf(day, exercise)));
-  others?.postMessage({ day, exercise, answer });
+// Keep an answer and return it with its version. If another tab has kept one since the version `seen`, nothing is
+// written, and that one is returned; without `seen` it is replaced. Rejects where storage is full or refused. Other tabs
+// hear of what is written.
+export async function keepAnswer(day, exercise, answer, seen) {
+  const answers = await store("readwrite");
+  const last = await asPromise(answers.get(keyOf(day, exercise)));
+  const version = last?.version ?? 0;
+  if (last && seen !== undefined && version !== seen) return last;
+  const kept = { ...answer, version: version + 1 };
+  await asPromise(answers.put(kept, keyOf(day, exercise)));
+  others?.postMessage({ day, exercise, answer: kept });
+  return kept;
 }
 
 // Call `listener` with { day, exercise, answer } when another tab keeps an answer.

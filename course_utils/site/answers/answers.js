@@ -9,6 +9,7 @@ const REFUSED = "Your browser keeps nothing of this page. Download your work as 
 const TO_WRITE = 'raise NotImplementedError("your code goes here")';
 const NOT_CHECKED = "not checked yet";
 const KEYS = "Shift+Enter checks. Tab indents; Escape, then Tab leaves the editor.";
+const OTHER_TAB = "This answer was changed in another tab. ";
 const OUT_OF_DATE = "You have changed the text since this check.";
 const NOTHING_PRINTED =
   "It ran and printed nothing. To see a result, call your function below it, such as print(its_name(…)).";
@@ -38,7 +39,10 @@ class Answer {
     this.exercise = place.dataset.exercise;
     this.full = Number(place.dataset.points);
     this.kept = { points: 0, status: "" }; // with `source`, and with `passed`, the last text that passed
+    this.version = 0; // of what this page knows to be kept; another tab may have kept more since
+    this.saving = Promise.resolve(); // ends when all that was typed so far is kept
     this.checked = null; // what was kept at the last check, whose result is shown
+    this.busy = null; // what runs: { doing, at, since, timer }
     this.editor = null;
     this.taking = false; // whether a kept text comes into the editor
     this.draw();
@@ -59,7 +63,8 @@ class Answer {
     this.result = element("div", { className: "course-result" });
     this.warning = element("p", { className: "course-warning", textContent: REFUSED, hidden: true });
     this.outdated = element("p", { className: "course-outdated", textContent: OUT_OF_DATE, hidden: true });
-    for (const each of [this.result, this.warning]) each.setAttribute("role", "status");
+    this.conflict = element("p", { className: "course-conflict", hidden: true });
+    for (const each of [this.result, this.warning, this.conflict]) each.setAttribute("role", "status");
     this.code = this.place.querySelector(".course-code");
     Object.assign(this.code, { tabIndex: 0, role: "button", ariaLabel: `Write your answer to ${this.exercise}` });
     this.code.addEventListener("click", () => this.write());
@@ -78,7 +83,7 @@ class Answer {
       this.points,
     );
     this.keys = element("p", { className: "course-keys", textContent: KEYS, hidden: true });
-    this.place.append(this.keys, bar, this.progress, this.warning, this.outdated, this.result);
+    this.place.append(this.keys, bar, this.progress, this.warning, this.conflict, this.outdated, this.result);
     this.showPoints();
   }
 
@@ -94,6 +99,8 @@ class Answer {
   // Show a kept answer, which this page or another tab wrote.
   take(kept) {
     this.kept = kept;
+    this.version = kept.version ?? 0;
+    this.conflict.hidden = true;
     this.taking = true;
     if (this.editor) this.editor.setText(kept.source);
     else this.code.querySelector("pre").textContent = kept.source;
@@ -106,10 +113,22 @@ class Answer {
     const unit = this.full === 1 ? "point" : "points";
     this.points.textContent = `${passed ? "✓ " : ""}${this.kept.points} of ${this.full} ${unit}`;
     this.points.classList.toggle("course-passed", passed);
-    const isUnchecked = this.kept.source !== undefined && this.kept.status === "";
-    this.state.textContent = isUnchecked && this.kept.source !== this.data?.stubs[this.exercise] ? NOT_CHECKED : "";
+    this.showState();
     this.outdated.hidden = !this.checked || this.checked.source === this.kept.source;
     showTotal();
+  }
+
+  // Say what runs and for how long, or that the text was not checked.
+  showState() {
+    const isUnchecked = this.kept.source !== undefined && this.kept.status === "";
+    const state = isUnchecked && this.kept.source !== this.data?.stubs[this.exercise] ? NOT_CHECKED : "";
+    if (!this.busy) {
+      this.state.textContent = state;
+      return;
+    }
+    const { doing, at, since } = this.busy;
+    const seconds = `${Math.floor((Date.now() - since) / 1000)} s`;
+    this.state.textContent = `${doing} … ${at ? `${at}, ` : ""}${seconds}`;
   }
 
   // Keep a text that was typed or brought. One that was checked last, or that passed earlier, needs no new check.
@@ -157,18 +176,42 @@ class Answer {
   async keep({ source, status, points }) {
     this.kept = { source, status, points, passed: status === "passed" ? source : this.kept.passed };
     this.showPoints();
+    this.saving = this.saving.then(() => this.save());
+    await this.saving;
+  }
+
+  async save() {
+    const mine = this.kept;
     try {
-      await keepAnswer(this.day, this.exercise, this.kept);
+      const kept = await keepAnswer(this.day, this.exercise, mine, this.version);
+      if (kept.source === mine.source) this.version = kept.version ?? 0;
+      else this.offer(kept);
     } catch {
       this.warning.hidden = false;
     }
   }
 
+  // Offer a text that another tab has kept. Until one of the two is chosen, this tab keeps nothing.
+  offer(theirs) {
+    const button = (textContent, onclick) => element("button", { type: "button", textContent, onclick });
+    const keepMine = () => {
+      this.version = theirs.version ?? 0;
+      this.conflict.hidden = true;
+      return this.keep(this.kept);
+    };
+    const buttons = [button("Take that text", () => this.take(theirs)), " ", button("Keep this text", keepMine)];
+    this.conflict.replaceChildren(OTHER_TAB, ...buttons);
+    this.conflict.hidden = false;
+  }
+
   async check() {
     await this.work("check", (message, cell) => {
+      if (message.kind === "progress") return this.showStep(message.text);
       if (message.kind !== "record") return this.say(message.text);
       this.result.innerHTML = message.html;
+      this.bringIntoView();
       if (message.searching) {
+        this.busy = { ...this.busy, doing: "Searching", at: "" };
         this.result.append(
           element("p", { className: "course-search", textContent: "Looking for the smallest input…" }),
         );
@@ -203,7 +246,7 @@ class Answer {
       if (message.kind === "done") this.setBusy(false);
       else show(message, cell);
     });
-    this.setBusy(true); // after `give`, which ends another exercise's task and so calls that one's setBusy(false)
+    this.setBusy(true, task); // after `give`, which ends another exercise's task and so calls that one's setBusy(false)
   }
 
   // Return the answers to earlier exercises, by exercise, without those that are still the stub.
@@ -215,7 +258,12 @@ class Answer {
     return Object.fromEntries(written.map((name) => [name, kept[name].source]));
   }
 
-  setBusy(isBusy) {
+  setBusy(isBusy, task = "") {
+    clearInterval(this.busy?.timer);
+    const doing = task === "run" ? "Running" : "Checking";
+    const timer = isBusy ? setInterval(() => this.showState(), 1000) : 0;
+    this.busy = isBusy ? { doing, at: "", since: Date.now(), timer } : null;
+    this.showState();
     this.buttons.stop.hidden = !isBusy;
     this.buttons.check.disabled = isBusy;
     this.buttons.run.disabled = isBusy;
@@ -231,8 +279,22 @@ class Answer {
     return this.progress.replaceChildren(bar, ` Loading ${stage.text}`);
   }
 
+  showStep(at) {
+    if (this.busy) this.busy.at = at;
+    this.showState();
+  }
+
   say(text) {
     this.result.replaceChildren(element("pre", { className: "course-printed", textContent: text }));
+    this.bringIntoView();
+  }
+
+  // Scroll so far that the result's beginning can be read, if it lies below the window of somebody who is writing here.
+  bringIntoView() {
+    if (!this.place.contains(document.activeElement)) return;
+    const { top, height } = this.result.getBoundingClientRect();
+    const hidden = top + Math.min(height, innerHeight / 2) - innerHeight;
+    if (hidden > 0) scrollBy({ top: hidden, behavior: "instant" });
   }
 
   async reset() {
@@ -340,6 +402,5 @@ onOtherTab(({ day, exercise, answer }) => {
     mine.take(answer);
     return;
   }
-  const button = element("button", { type: "button", textContent: "Take that text", onclick: () => mine.take(answer) });
-  mine.result.replaceChildren(element("p", {}, "This answer was changed in another tab. ", button));
+  mine.offer(answer);
 });

@@ -8,6 +8,20 @@ import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 
+// To close a string of three quotes one types three, and the first already passes all three that the editor has put
+// there. The other two then add nothing.
+let passed = { at: -1, left: 0 };
+const closeThreeQuotes = EditorView.inputHandler.of((view, from, to, text) => {
+  const isQuote = from === to && (text === "'" || text === '"');
+  if (isQuote && passed.left && from === passed.at) {
+    passed.left -= 1;
+    return true;
+  }
+  const isClosing = isQuote && view.state.sliceDoc(from, from + 3) === text.repeat(3);
+  passed = isClosing ? { at: from + 3, left: 2 } : { at: -1, left: 0 };
+  return false;
+});
+
 // Return an editor in `parent`, with `text` and `setText`. Escape, then Tab, leaves it by the keyboard. `selection` is
 // what is selected in the text at first: { anchor, head }.
 window.course.editor = ({ parent, text, selection, label, onChange, onCheck }) => {
@@ -24,7 +38,9 @@ window.course.editor = ({ parent, text, selection, label, onChange, onCheck }) =
         indentUnit.of("    "),
         EditorState.tabSize.of(4),
         bracketMatching(),
+        closeThreeQuotes,
         closeBrackets(),
+        EditorView.lineWrapping,
         highlightActiveLine(),
         python(),
         syntaxHighlighting(classHighlighter),
@@ -38,6 +54,7 @@ window.course.editor = ({ parent, text, selection, label, onChange, onCheck }) =
         ]),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange(view.state.doc.toString());
+          else if (update.selectionSet) passed = { at: -1, left: 0 };
         }),
       ],
     }),

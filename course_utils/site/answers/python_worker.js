@@ -43,12 +43,13 @@ self.onmessage = async ({ data }) => {
   const { python, module } = await started;
   const { id, task, day, exercise, given, earlier, cell } = data;
   const [givenCells, earlierCells] = [python.toPy(given), python.toPy(earlier)];
+  const progress = (text) => postMessage({ kind: "progress", id, text });
   const report = (record) => {
     const plain = record.toJs({ dict_converter: Object.fromEntries });
     postMessage({ kind: "record", id, ...plain });
   };
   try {
-    if (task === "check") module.check(day, exercise, givenCells, earlierCells, cell, report);
+    if (task === "check") module.check(day, exercise, givenCells, earlierCells, cell, report, progress);
     else {
       const printing = (text) => postMessage({ kind: "printing", id, text });
       postMessage({ kind: "printed", id, text: module.run(day, givenCells, earlierCells, cell, printing) });
