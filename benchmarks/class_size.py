@@ -43,7 +43,7 @@ def main(size: int, jobs: int) -> None:
 def write_class(folder: Path, count: int) -> None:
     """Write notebooks that each answer with other variants, drawn with a fixed seed, and differ in their names too."""
     from course_utils.answer_key.key import COURSE
-    from course_utils.checks.judge.exercises import all_exercises
+    from course_utils.checks.judge.exercise_tables import all_exercises
 
     sys.path.insert(0, str(ROOT / "tests"))
     from variants import RIGHT, WRONG

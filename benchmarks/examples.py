@@ -23,7 +23,7 @@ from variants import RIGHT, WRONG
 
 from course_utils.checks.examples.example_text import describe_example
 from course_utils.checks.examples.smallest import find_smallest, size_of
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import JudgedExercise, judge_of
 from course_utils.checks.kernel.evidence import gather
 

@@ -12,7 +12,7 @@ from collections import Counter
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.models import real
 from course_utils.parts import SLOTS, compare
 from course_utils.parts.notebook import Parts, Row

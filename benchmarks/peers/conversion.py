@@ -12,7 +12,7 @@ from pathlib import Path
 
 from course_utils.answer_key.key import COURSE, checks_of
 from course_utils.answer_key.strip_answers import release_exercise
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import as_json
@@ -20,7 +20,7 @@ from course_utils.checks.kernel.outcome import as_json
 OTTER_START = "import otter\n\ngrader = otter.Notebook()"
 OTTER_HEAD = '''\
 import numpy as np
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.rungs import evidence_for
 from otter.test_files import test_case
 

@@ -8,7 +8,7 @@ import nbformat
 
 from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.answer_key.strip_answers import release_exercise
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from peers.graders import DAY
 from peers.venvs import ROOT
 

@@ -15,7 +15,7 @@ import nbformat
 import course_utils
 from course_utils.answer_key.strip_answers import HIDDEN, UNGRADED, find_regions, stub_source
 from course_utils.checks.cells import statements
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.checks.kernel.outcome import is_hidden
 from course_utils.course import SOLUTIONS, WORK_FOLDER, find_notebook, folder_advice, version

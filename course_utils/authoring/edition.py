@@ -28,7 +28,7 @@ from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.answer_key.strip_answers import is_given, is_setup, release_exercise, squeeze, telling_lines
 from course_utils.authoring.notebooks import dump
 from course_utils.authoring.widget_states import states_path
-from course_utils.checks.judge.exercises import all_exercises, parameters
+from course_utils.checks.judge.exercise_tables import all_exercises, parameters
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.stored_results import FOLDER, store
 from course_utils.checks.kernel.outcome import MIME, as_json

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from course_utils import loader
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.course import DAYS, LESSONS, ROOT
 
 from . import lessons

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.cells import PARSE_ERRORS, used_names
-from course_utils.checks.interactive import examine, smallest_example, stage_first
+from course_utils.checks.examination import examine, put_stage_first, smallest_example
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.checks.judge.verdict import Verdict
@@ -104,7 +104,7 @@ def check(
     report(_as_record(message, searching))
     if searching:
         example = smallest_example(day, grade_id, namespace, verdict, with_widget=False)
-        report(_as_record(stage_first(replace(message, example=example))))
+        report(_as_record(put_stage_first(replace(message, example=example))))
 
 
 def run(

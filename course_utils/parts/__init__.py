@@ -7,8 +7,8 @@ whose answers can be parts.
 """
 
 from course_utils.parts.compare import compare
-from course_utils.parts.eight import eight_prompts
 from course_utils.parts.notebook import mine
+from course_utils.parts.serve_prompts import eight_prompts
 from course_utils.parts.slots import SLOTS
 from course_utils.parts.tiles import memory_of_tiles
 

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from course_utils.checks.cells import complete_answer, defines
-from course_utils.checks.interactive import examine
+from course_utils.checks.examination import examine
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.course import EXERCISES, WORK_FOLDER, find_notebook
 from course_utils.errors import CourseError

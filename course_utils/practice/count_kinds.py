@@ -86,7 +86,7 @@ def layer_cost(rng: random.Random) -> Drawn:
         ), count=True),
     )  # fmt: skip
     statement = (
-        "One layer: multi-head attention without biases, and a feed-forward network of two matrices.\n"
+        "One block: multi-head attention without biases, and a feed-forward network of two matrices.\n"
         + list_figures({"T, tokens": str(T), "d_model": str(d), "h, heads": str(h), "d_ff": str(widening * d)})
     )
     return statement, figures(T=T, d=d, h=h, f=widening * d), steps

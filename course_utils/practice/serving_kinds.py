@@ -1,4 +1,4 @@
-"""Practice problems on serving: three requests in two slots, the slot of a token in pages, one speculative draft."""
+"""Practice problems on serving: three requests in two slots, the place of a token in blocks, one speculative draft."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _tokens(v: Values) -> np.ndarray:
 
 
 def paged_slot(rng: random.Random) -> Drawn:
-    """Draw a problem: the blocks of a text, their empty places, and the slot of one of its tokens."""
+    """Draw a problem: the blocks of a text, their empty places, and where one of its tokens is."""
     size = rng.choice((4, 8, 16))
     held = rng.randint(3, 5)
     tokens = (held - 1) * size + rng.randint(1, size - 1)
@@ -71,7 +71,7 @@ def paged_slot(rng: random.Random) -> Drawn:
             Misstep("counted from 1", lambda v: v["table"][int(v["token"] // v["size"]) - 1],
                 "The table is counted from 0, as tokens are."),
         )),
-        Step("slot", "the slot in the store: block · size + place",
+        Step("slot", "its row in the store: block · size + place",
             lambda v: v["block"] * v["size"] + v["token"] % v["size"], (
             Misstep("no table", lambda v: v["token"],
                 "This is the place in the text. The store has it where the table says."),
@@ -83,11 +83,11 @@ def paged_slot(rng: random.Random) -> Drawn:
         "block size": str(size), "tokens of the text": str(tokens), "block table": " ".join(map(str, table)),
         "the token, counted from 0": str(token),
     }  # fmt: skip
-    return "A text in pages. Tokens, blocks and places are counted from 0.\n" + list_figures(statement), inputs, steps
+    return "A text in blocks. Tokens, blocks and places are counted from 0.\n" + list_figures(statement), inputs, steps
 
 
 def speculation(rng: random.Random) -> Drawn:
-    """Draw a problem: the chance that a draft is kept, the law after a refusal, and the tokens per round."""
+    """Draw a problem: the chance that a draft is kept, what replaces a rejected one, and the tokens per round."""
     p, q = _law(rng), _law(rng)
     likely = [i for i in range(3) if q[i] > p[i]]
     drafted = rng.choice(likely) if likely else 0
@@ -98,7 +98,7 @@ def speculation(rng: random.Random) -> Drawn:
             Misstep("q over p", lambda v: _at(v, "q") / _at(v, "p"), "The target's probability goes on top: p over q."),
             Misstep("p", lambda v: _at(v, "p"), "It was drafted with q already, so divide by it."),
         )),
-        Step("remainder", "what is drawn from after a refusal", _remainder, (
+        Step("remainder", "the distribution of what replaces a rejected draft", _remainder, (
             Misstep("not divided", lambda v: np.maximum(v["p"] - v["q"], 0), "Divide by the sum, so that it is 1."),
             Misstep("from p", lambda v: v["p"],
                 "Kept drafts gave min(p, q) already. Only what is missing may be added."),
@@ -107,7 +107,7 @@ def speculation(rng: random.Random) -> Drawn:
         )),
         Step("alpha", "the chance that any draft is kept", lambda v: np.minimum(v["p"], v["q"]).sum(), (
             Misstep("total variation", lambda v: np.maximum(v["p"] - v["q"], 0).sum(),
-                "This is the chance that a draft is refused."),
+                "This is the chance that a draft is rejected."),
             Misstep("the product", lambda v: (v["p"] * v["q"]).sum(),
                 "This is the chance that two independent draws agree."),
         )),
@@ -124,7 +124,7 @@ def speculation(rng: random.Random) -> Drawn:
         "q of them": "  ".join(f"{each:.1f}" for each in q),
         "drafted": str(drafted), "drafts a round": str(gamma),
     }  # fmt: skip
-    return "A target with law p and a drafter with law q.\n" + list_figures(statement), inputs, steps
+    return "A target with distribution p and a drafter with distribution q.\n" + list_figures(statement), inputs, steps
 
 
 def _law(rng: random.Random) -> np.ndarray:

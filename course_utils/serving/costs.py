@@ -60,6 +60,21 @@ class SlowerOfTwo(NamedTuple):
         return self.memory.base / (self.per_token - own) if own < self.per_token else math.inf
 
 
+class SlowerOfMeasured(NamedTuple):
+    """As `SlowerOfTwo`, but arithmetic takes as long as measured prompts: on a line from one of them to the next.
+
+    `prompts` holds tokens and seconds of each, in order. Beyond the last one, arithmetic keeps its seconds per token.
+    """
+
+    memory: StepCost
+    prompts: tuple[tuple[int, float], ...]
+
+    def __call__(self, tokens: int, context: int = 0) -> float:
+        longest, seconds = self.prompts[-1]
+        arithmetic = float(np.interp(tokens, [n for n, _ in self.prompts], [took for _, took in self.prompts]))
+        return max(self.memory(tokens, context), arithmetic, seconds / longest * tokens if tokens > longest else 0.0)
+
+
 class Fit(NamedTuple):
     """A StepCost with how well it tells the measured steps: R² (1 is perfect) and the largest relative error."""
 
@@ -149,7 +164,7 @@ class Published(NamedTuple):
 
 
 SOURCE = (
-    "InternLM, LMDeploy v0.1.0a1 (December 2023), docs/en/benchmark/a100_fp16.md, table llama2-7b: "
+    "InternLM, LMDeploy v0.1.0 (December 2023), docs/en/benchmark/a100_fp16.md, table llama2-7b: "
     "Llama 2 7B in fp16 on one A100 80GB, static batches"
 )
 # A prompt alone: the mean time to the first token at batch 1. A decode step: the median time of a token, which is that
@@ -172,6 +187,10 @@ DECODES = fit(*zip(*(row[1:] for row in PUBLISHED if "decode" in row.what), stri
 """The StepCost of the decode steps of `PUBLISHED` alone, which wait for memory."""
 A100 = SlowerOfTwo(DECODES.cost, PUBLISHED[len(_PROMPTS) - 1].seconds / PUBLISHED[len(_PROMPTS) - 1].tokens)
 """What a step of Llama 2 7B takes on an A100: memory as in `DECODES`, arithmetic as in the longest published prompt."""
+A100_PROMPTS = SlowerOfMeasured(DECODES.cost, _PROMPTS)
+"""The same with the arithmetic of all three published prompts: more for a few hundred tokens than `A100` says."""
+THROUGHPUT = {1: 102.21, 16: 1272.47, 32: 2125.47, 64: 3024.07}
+"""Output tokens per second of the published runs with 128 + 128 tokens, by batch: measured, with their prompts."""
 MODEL = model("LLaMA 7B")  # Llama 2 7B has the same sizes, and changed the context only
 AT_BEST = at_best(MODEL, MACHINES["NVIDIA A100 80GB SXM"])
 """The same GPU by its data sheet."""

@@ -19,13 +19,13 @@ from course_utils.costs import records
 from course_utils.costs.measure import environment
 from course_utils.models.pretrained import store
 from course_utils.models.real import Real, load
-from course_utils.serving import eight
+from course_utils.serving import eight_prompts
 from course_utils.serving.engine import Engine
 
 BENCHMARK = "smollm2-in-company"
 STORED = Path(__file__).parents[1] / "data" / "models"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-PROMPTS = tuple(eight.PROMPTS)
+PROMPTS = tuple(eight_prompts.PROMPTS)
 NEW = 20  # tokens of each
 
 
@@ -38,7 +38,7 @@ def written(real: Real, prompts: tuple[str, ...], new: int) -> dict[str, list[in
 
 
 def measure(real: Real, dtype: str, prompts: tuple[str, ...] = PROMPTS, new: int = NEW) -> list[dict[str, Any]]:
-    """Return a row for each prompt: the first token that differs in company, from 0 on, or None, and both texts."""
+    """Return a row for each prompt: the first token that differs in a batch, from 0 on, or None, and both texts."""
     together = written(real, prompts, new)
     rows = []
     for prompt in prompts:
@@ -63,14 +63,14 @@ def summary() -> str:
     lines = []
     for dtype in DTYPES:
         rows = [row for row in recorded()["rows"] if row["dtype"] == dtype]
-        lines.append(f"{dtype:8}  {_count_same(rows)} of {len(rows)} texts are the same in company as alone")
+        lines.append(f"{dtype:8}  {_count_same(rows)} of {len(rows)} texts are the same in a batch as alone")
     first = next(row for row in recorded()["rows"] if row["differs"] is not None)
     return "\n".join(
         [
             *lines,
             f"{first['prompt']!r}, from token {first['differs']} on:",
             f"  alone      {_last_line(first['alone'])!r}",
-            f"  in company {_last_line(first['together'])!r}",
+            f"  in a batch {_last_line(first['together'])!r}",
         ]
     )
 

@@ -27,8 +27,8 @@ from course_utils.authoring import edition as student_edition
 from course_utils.authoring import release as class_release
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.release import class_seeds, hidden_outputs, read_secret, release
-from course_utils.checks.interactive import examine
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.examination import examine
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for

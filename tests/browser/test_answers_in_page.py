@@ -15,7 +15,7 @@ from without_torch import WITHOUT_TORCH
 
 from course_utils.answer_key.strip_answers import is_answer
 from course_utils.checks import in_page
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.course import EXERCISES, ROOT, SOLUTIONS, day_numbered
 from course_utils.site.build import build_site
 from course_utils.site.python_files import ANSWERS

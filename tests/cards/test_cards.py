@@ -25,7 +25,7 @@ from course_utils.cards.deck import as_apkg
 from course_utils.cards.lessons import claims, symbols
 from course_utils.cards.make import EDITION, HEADER, last_changed
 from course_utils.cards.text import as_html, as_plain
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.course import DAYS, ROOT, SOLUTIONS, notebook_paths
 from course_utils.errors import CourseError
 

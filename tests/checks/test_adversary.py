@@ -12,7 +12,7 @@ from course_utils.checks import checks_for, interactive
 from course_utils.checks.examples import adversary
 from course_utils.checks.examples.adversary import describe_trace, find_trace, play
 from course_utils.checks.interactive import NotYet
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
 

@@ -17,9 +17,9 @@ from variants import RIGHT, SLOW, WRONG, day1
 
 from course_utils.attention import lists
 from course_utils.checks import NotYet, checks_for
-from course_utils.checks.interactive import examine
+from course_utils.checks.examination import examine
 from course_utils.checks.judge.exercise import Exercise, Mistake
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for, rungs_of

@@ -11,8 +11,8 @@ from variants import RIGHT, WRONG, day2
 
 from course_utils.answers.day2.exercises import BUG, SLIPS, in_type
 from course_utils.attention import scaling
-from course_utils.checks.interactive import examine
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.examination import examine
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.outcome import as_json, read_evidence

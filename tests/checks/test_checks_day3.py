@@ -12,8 +12,8 @@ from variants import day3
 
 from course_utils.answers.day3.exercises import by_hand, sat
 from course_utils.attention import masks
-from course_utils.checks.interactive import examine
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.examination import examine
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
 from course_utils.days.day3.given.ladders import no_leak_or_pair

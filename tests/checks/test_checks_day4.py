@@ -13,8 +13,8 @@ from variants import RIGHT, day4
 
 from course_utils.answers.day4.exercises import layer, worst
 from course_utils.attention import multihead
-from course_utils.checks.interactive import examine
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.examination import examine
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
 from course_utils.costs import counts

@@ -16,8 +16,8 @@ from course_utils.answers.day5.exercises import PagedCache as Pages
 from course_utils.answers.day5.exercises import RingCache as Ring
 from course_utils.attention.cache import CacheFull, ContiguousCache, PagedCache, SlidingWindowCache
 from course_utils.attention.rotary import rotate
-from course_utils.checks.interactive import examine
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.examination import examine
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.result_numbers import BadResult

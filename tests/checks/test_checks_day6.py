@@ -21,7 +21,7 @@ from torch.nn.attention.bias import causal_lower_right
 from variants import WRONG, day6
 
 from course_utils.attention import tiled, traffic
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.result_numbers import BadResult
@@ -499,7 +499,7 @@ class NoTriton:
 sys.meta_path.insert(0, NoTriton())  # as on macOS
 from course_utils.checks import checks_for
 from course_utils.days.day6 import launch, load_triton
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 
 triton, tl = load_triton()
 exec(sys.stdin.read())

@@ -22,7 +22,7 @@ from course_utils.answers.day7.exercises import (
     verifying,
 )
 from course_utils.answers.day7.exercises import PrefixCache as Prefixes
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.promise_verdict import FORGED, LARGEST, first_broken
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather

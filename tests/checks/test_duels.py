@@ -13,7 +13,7 @@ import torch
 from course_utils.checks import NotYet, checks_for
 from course_utils.checks.judge.duel_server import Arena
 from course_utils.checks.judge.duel_verdict import board_of, describe_duel, describe_limits
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import (
     added_implementations,

@@ -8,8 +8,8 @@ from as_cells import graded
 
 from course_utils.answer_key.key import COURSE, provided_cells, reference_answers
 from course_utils.checks.cells import used_names
-from course_utils.checks.interactive import examine
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.examination import examine
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.judge.lent import lent_functions
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
 from course_utils.course import ROOT

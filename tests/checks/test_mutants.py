@@ -13,7 +13,7 @@ from variants import RIGHT, SLOW
 from variants.mutants import mutants, squeezed
 
 from course_utils.checks.examples.smallest import small_for
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.time_limit import TimeLimit
 from course_utils.checks.judge.verdict import Tolerance, holds

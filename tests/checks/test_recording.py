@@ -11,8 +11,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_utils.checks.interactive import examine
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.examination import examine
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
 from course_utils.checks.kernel.recording import Recording, install
 

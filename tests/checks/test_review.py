@@ -3,7 +3,7 @@
 import pytest
 
 from course_utils.answer_key.key import COURSE, reference_answers
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.checks.judge.review import MAX_LINES, lines_to_review
 
 

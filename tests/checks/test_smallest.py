@@ -18,12 +18,12 @@ import torch
 from variants import RIGHT, SLOW, day3
 
 from course_utils.attention import lists
-from course_utils.checks import checks_for, interactive
+from course_utils.checks import checks_for, examination, interactive
 from course_utils.checks.examples import smallest
 from course_utils.checks.examples.example_text import BLEND, MASK, SCORES, SOFTMAX, UNSTEADY, describe_example, literal
 from course_utils.checks.examples.smallest import count_numbers, find_smallest
 from course_utils.checks.interactive import NotYet
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.verdict import Verdict
@@ -161,12 +161,12 @@ def test_where_no_known_slip_is_named_the_stage_comes_first():
     check_message = CheckMessage(
         1, "attention_batched", verdict, example=f"The smallest input:\n\n    f(1)\n\n{SOFTMAX}"
     )
-    first = interactive.stage_first(check_message)
+    first = examination.put_stage_first(check_message)
     stage = SOFTMAX.removeprefix("They ")
     message = f"On the smallest input below, your numbers and the right ones {stage} It is wrong."
     assert first.verdict.message == message and SOFTMAX not in first.example
     named = replace(check_message, verdict=replace(verdict, mistake="softmax over queries; softmax without max-shift"))
-    assert interactive.stage_first(named) == named
+    assert examination.put_stage_first(named) == named
 
 
 def test_a_mask_that_is_not_kept_is_named():
@@ -300,9 +300,9 @@ class TestInTheCheck:
         broken = dict.fromkeys(all_exercises(day)[earlier].reference, lambda *args, **named: None)
         wrong = dict.fromkeys(exercise.reference, exercise.mistakes[0].answer)
         space = namespace_with(day, grade_id, wrong) | broken
-        _, verdict = interactive.examine(day, grade_id, space)
+        _, verdict = examination.examine(day, grade_id, space)
         before = dict(space)
-        text = interactive.smallest_example(day, grade_id, space, verdict)
+        text = examination.smallest_example(day, grade_id, space, verdict)
         assert text and space == before
 
     def test_without_references_it_is_the_smallest_rung_that_failed(self, monkeypatch):
@@ -321,7 +321,7 @@ class TestInTheCheck:
             searches.append(args)
             return find_smallest(*args)
 
-        monkeypatch.setattr(interactive, "find_smallest", search)
+        monkeypatch.setattr(examination, "find_smallest", search)
         space = {"check": checks_for(1), "scores": lambda Q, K: [[0.0] * len(K)] * len(Q), "In": ["", "scores = 1"]}
         texts = []
         for _ in range(2):

@@ -12,7 +12,8 @@ import pytest
 from nbclient import NotebookClient
 
 from course_utils.checks import NotYet, checks_for
-from course_utils.checks.interactive import SAME_ANSWER, examine
+from course_utils.checks.examination import examine
+from course_utils.checks.interactive import SAME_ANSWER
 from course_utils.checks.judge import time_limit
 from course_utils.checks.judge.time_limit import TimeLimit
 from course_utils.checks.kernel.evidence import IN_A_CELL, gather

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from course_utils.checks import interactive
+from course_utils.checks import cell_history, examination, interactive
 from course_utils.checks.examples.adversary import as_data, describe_trace, find_trace
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.ladder import Ladder
@@ -129,9 +129,10 @@ def check_failing(monkeypatch):
     exercise = SimpleNamespace(uses=(), reference={}, mistakes=())
     verdict = Verdict("failed", 0.0, "Wrong.")
     judge = SimpleNamespace(ladder=ladder, exercise=exercise, rungs=list)
-    monkeypatch.setattr(interactive, "find_ladder", lambda *_: ladder)
-    monkeypatch.setattr(interactive, "judge_of", lambda *_: judge)
-    monkeypatch.setattr(interactive, "all_exercises", lambda _: {"allocator": exercise})
+    for module in (cell_history, examination, interactive):
+        monkeypatch.setattr(module, "find_ladder", lambda *_: ladder)
+    monkeypatch.setattr(examination, "judge_of", lambda *_: judge)
+    monkeypatch.setattr(examination, "all_exercises", lambda _: {"allocator": exercise})
     monkeypatch.setattr(interactive, "examine", lambda *_, **__: ({}, verdict))
     monkeypatch.setattr(interactive.CheckMessage, "advice", lambda _: "advice")
     monkeypatch.setattr("IPython.display.display", lambda data, raw, metadata: displayed.append((data, metadata)))
@@ -159,7 +160,7 @@ def test_a_failed_check_shows_the_player_and_keeps_it_out_of_a_students_edition(
 
 def test_the_same_answer_shows_it_again_without_a_new_search(check_failing, monkeypatch):
     first, message = check_failing(BlockAllocator)
-    monkeypatch.setattr(interactive, "find_trace", lambda *_, **__: pytest.fail("it was looked for again"))
+    monkeypatch.setattr(examination, "find_trace", lambda *_, **__: pytest.fail("it was looked for again"))
     again, repeated = check_failing(BlockAllocator)
     assert again[0][0]["text/plain"] == first[0][0]["text/plain"]
     assert repeated == f"{message}\n\n{interactive.SAME_ANSWER}"
@@ -170,6 +171,6 @@ def test_hidden_inputs_and_an_answer_without_a_trace_show_no_player(check_failin
     assert check_failing(BlockAllocator, hidden=True)[0] == []
     displayed, message = check_failing(Unmade)
     assert displayed == [] and "making the object raised RuntimeError" in message
-    monkeypatch.setattr(interactive, "find_trace", lambda *_, **__: None)
-    monkeypatch.setattr(interactive, "_cell_number", lambda *_: None)
+    monkeypatch.setattr(examination, "find_trace", lambda *_, **__: None)
+    monkeypatch.setattr(interactive, "cell_number", lambda *_: None)
     assert check_failing(BlockAllocator) == ([], "advice")

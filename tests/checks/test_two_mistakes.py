@@ -13,7 +13,7 @@ from course_utils.answers.day4 import exercises as day4
 from course_utils.answers.day7 import exercises as day7
 from course_utils.answers.shared import masked
 from course_utils.attention import arrays, lists, tensors
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.overflow import overflows
 from course_utils.checks.judge.rungs import evidence_for

@@ -8,7 +8,7 @@ from variants import RIGHT, WRONG
 
 from course_utils.answer_key.key import COURSE
 from course_utils.answer_key.strip_answers import release_exercise
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.grading.grade import grade_notebook
 

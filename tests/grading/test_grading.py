@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from course_utils.answer_key.key import COURSE, OfficialExercise, provided_cells, reference_answers
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.checks.cells import same_code
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.cli import app
 from course_utils.course import day_of
 from course_utils.errors import Unreadable

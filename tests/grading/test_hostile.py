@@ -18,7 +18,7 @@ from hostile.corpus import (
 from hostile.entries import UNREADABLE, in_answers
 from needs import EITHER
 
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.grading.classroom import grade_class
 from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Settings

@@ -9,8 +9,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from messy.cases import CASES, SOFTMAX, notebook_of, place, put
 
+from course_utils.checks.cell_history import ELSEWHERE
 from course_utils.checks.cells import MAX_CELL_LENGTH
-from course_utils.checks.interactive import ELSEWHERE
 from course_utils.checks.kernel.settings import usual_settings
 from course_utils.grading.grade import grade_notebook
 

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 
 from course_utils.answer_key.key import COURSE, checks_of, reference_answers
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.checks.kernel.evidence import draw_rungs
 from course_utils.grading.grade import grade_notebook
 

@@ -5,7 +5,7 @@ from hostile.entries import CHECKS
 from test_grading import UNSHIFTED, outcome, submission
 
 from course_utils.answer_key.key import COURSE, check_parts, checks_of, reference_answers
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.outcome import Evidence, Outcome, as_json, evidence_of, read_evidence

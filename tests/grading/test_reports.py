@@ -16,7 +16,7 @@ from as_cells import POINTS
 from markdown_it import MarkdownIt
 
 from course_utils.answer_key.key import COURSE
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.intake.late import with_lateness

@@ -36,7 +36,7 @@ def verdicts(days):
     """{exercise: {mistake: [status, name, message]}}"""
     from without_torch import WITHOUT_TORCH
 
-    from course_utils.checks.judge.exercises import all_exercises
+    from course_utils.checks.judge.exercise_tables import all_exercises
     from course_utils.checks.judge.judge import judge_of
     from course_utils.checks.judge.rungs import evidence_for
 

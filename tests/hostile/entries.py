@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.answer_key.key import COURSE
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 
 MARKER = f"hx{uuid.uuid4().hex[:8]}"  # in the name of every process and file that an attack tries to leave
 PLACES = ".places"  # lies beside a submission: what to write for @MARKER@, with the entry's number, and for @PORT@

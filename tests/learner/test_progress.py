@@ -19,7 +19,7 @@ from course_utils import progress
 from course_utils.answer_key.key import COURSE
 from course_utils.answer_key.strip_answers import release_exercise
 from course_utils.authoring.notebooks import dump, read_notebook
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.cli import main
 from course_utils.course import DAYS, duration
 from course_utils.errors import CourseError

@@ -4,8 +4,8 @@ import pytest
 
 from course_utils.answers.day7.exercises import BatchScheduler, WaitsForTheBatch
 from course_utils.models import real
-from course_utils.parts import eight as module
 from course_utils.parts import eight_prompts
+from course_utils.parts import serve_prompts as module
 from course_utils.parts.notebook import PASSED, Parts, Row
 from course_utils.parts.slots import slot_of
 

@@ -12,7 +12,7 @@ from letter_model import of_letters
 from course_utils.answers.day4.exercises import grouped, in_steps
 from course_utils.answers.day5.exercises import PagedCache
 from course_utils.answers.shared.attention import flawed
-from course_utils.checks.judge.exercises import all_exercises, days_with_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.rungs import evidence_for
 from course_utils.course import EXERCISES, ROOT, SOLUTIONS, find_notebook

@@ -3,7 +3,7 @@
 import pytest
 
 from course_utils.attention import tiled
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.models import real
 from course_utils.parts import memory_of_tiles
 from course_utils.parts.notebook import PASSED, Parts, Row

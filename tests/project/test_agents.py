@@ -6,7 +6,7 @@ import shlex
 from in_process import course as run_course
 from test_docs import commands_in
 
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.checks.kernel.evidence import all_ladders
 from course_utils.course import EXERCISES, ROOT, SOLUTIONS, SOURCES
 

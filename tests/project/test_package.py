@@ -162,7 +162,7 @@ def test_the_devcontainer_has_a_python_that_the_course_takes():
 
 ALONE = """
 import json, shutil, sys
-sys.path.insert(0, sys.argv[1])  # the tests' own folder
+sys.path.insert(0, sys.argv[1])  # the folder of in_process
 import in_process
 from course_utils import course, guesses
 from course_utils.views.passed import describe_passed
@@ -186,7 +186,7 @@ def alone(tmp_path_factory):
     (packages / "course_utils").symlink_to(ROOT / "course_utils")
     (here / "ada_day1.ipynb").write_bytes(NOTEBOOKS[0].read_bytes())
     environment = os.environ | {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-P", "-c", ALONE, str(ROOT / "tests")]
+    command = [sys.executable, "-P", "-c", ALONE, str(ROOT / "tests" / "helpers")]
     ended = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     files = sorted(path.relative_to(here).as_posix() for path in here.rglob("*") if path.is_file())

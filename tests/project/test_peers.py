@@ -10,7 +10,7 @@ import pytest
 
 from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.answer_key.strip_answers import release_exercise
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.grading.intake.answers import read_answers
 from course_utils.grading.intake.submitted_notebook import read_notebook
 

@@ -55,8 +55,10 @@ IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what
     "judge": {"kernel", "diagnosis"},
     "examples": {"kernel", "judge"},
     "cells": set(),
-    "interactive": {"cells", "kernel", "judge", "examples"},
-    "in_page": {"cells", "interactive", "judge", "kernel", "examples"},
+    "examination": {"kernel", "judge", "examples"},
+    "cell_history": {"cells", "kernel", "judge"},
+    "interactive": {"cells", "cell_history", "examination", "kernel", "judge", "examples"},
+    "in_page": {"cells", "examination", "judge", "kernel", "examples"},
     "__init__": {"interactive"},
 }
 # What imports by a name that it is given: the loader, a package of widgets, and a process beside student code.

@@ -10,10 +10,13 @@ from course_utils.costs.records import recorded
 from course_utils.costs.roofline import MACHINES, decode_step, least_seconds
 from course_utils.serving.costs import (
     A100,
+    A100_PROMPTS,
     AT_BEST,
     DECODES,
     PUBLISHED,
     RECORDED,
+    THROUGHPUT,
+    SlowerOfMeasured,
     SlowerOfTwo,
     StepCost,
     at_best,
@@ -118,6 +121,20 @@ def test_decode_steps_of_the_gpu_wait_for_memory_and_its_longest_prompt_for_arit
     assert A100(2048) == pytest.approx(0.139) and 180 < A100.hidden() < 190 and A100.hidden(500) == math.inf
     # at the peak of its data sheet the card could not do the arithmetic of a token so fast
     assert AT_BEST.per_token < A100.per_token and DECODES.cost.per_token < AT_BEST.per_token
+
+
+def test_arithmetic_lies_on_a_line_through_the_measured_prompts():
+    cost = SlowerOfMeasured(StepCost(1.0, 0.0, 1.0), ((1, 2.0), (11, 12.0), (20, 30.0)))
+    assert cost(1) == 2 and cost(1, 4) == 5 and cost(6) == 7 and cost(20) == 30 and cost(40) == 60
+    for tokens, seconds in ((128, 0.022), (2048, 0.139)):
+        assert A100_PROMPTS(tokens) == pytest.approx(seconds)
+        assert A100_PROMPTS(tokens) >= A100(tokens)
+
+
+def test_the_published_rates_are_below_what_the_median_token_would_give():
+    for batch, rate in THROUGHPUT.items():
+        (row,) = (each for each in PUBLISHED if each.what == f"{batch} decode, 128 + 128")
+        assert 0.6 * batch / row.seconds < rate < 1.05 * batch / row.seconds
 
 
 def test_the_course_s_decoder_keeps_to_three_numbers_too():

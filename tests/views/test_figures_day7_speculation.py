@@ -7,7 +7,7 @@ from course_utils.days.day7 import figures
 from course_utils.serving.costs import A100, PUBLISHED
 
 LINES = {"α = 0.3": [1.4, 0.4], "α = 0.9": [4.0, 1.2]}
-NAMES, GAPS, KEPT = ["64", "none"], {"largest": [0.014, 0.417], "p95": [0.013, 0.017]}, [0.025, 0.955]
+NAMES, GAPS, KEPT = ["64", "none"], {"largest": [0.014, 0.417], "p95": [0.013, 0.017]}, {"model": [0.025, 0.955]}
 LAWS = {"p": [0.4, 0.6], "right": [0.5, 0.5], "popular": [0.1, 0.9]}
 WORDS = ["cat", "dog"]
 FIGURES = {
@@ -27,7 +27,7 @@ def test_nothing_is_cut_off(name):
     ("name", "alt", "caption"),
     [
         ("limits", "17 measured decode steps", "With empty caches that is memory up to 185 tokens"),
-        ("budgets", "largest: 14 at 64, 417 at none; p95: 13 at 64, 17 at none", "for the most requests (95.5%)"),
+        ("budgets", "largest: 14 at 64, 417 at none; p95: 13 at 64, 17 at none", "requests is none (model, 95.5%)"),
         ("laws", "p: 0.40, 0.60; right: 0.50, 0.50", "0.100 (right) and 0.300 (popular)"),
         ("gains", "α = 0.3: from 1.40 to 0.40", "above the line is 1 (α = 0.3) and 256 (α = 0.9)."),
     ],
@@ -68,6 +68,8 @@ def test_what_cannot_be_drawn_is_refused():
         figures.gains([1], {})
     with pytest.raises(ValueError, match="1 places and 2 values"):
         figures.budgets(["64"], GAPS, KEPT)
+    with pytest.raises(ValueError, match="3 ways"):
+        figures.budgets(NAMES, GAPS, dict.fromkeys("abc", KEPT["model"]))
     with pytest.raises(ValueError, match="0 laws"):
         figures.laws({}, WORDS)
     with pytest.raises(ValueError, match="0 contexts"):

@@ -394,7 +394,7 @@ ALLOCATOR_MISTAKES = (
         "A block that was shared when it was freed never comes back: its count must go down with every table that "
         "lets go of it."),
     Mistake("a copy that keeps the old block", CopyKeepsTheOld,
-        "A sequence that takes a copy gives up the shared block. Its count must go down, or the last one "
+        "A sequence that makes a copy gives up the shared block. Its count must go down, or the last one "
         "to have it seems to "
         "share it still."),
     Mistake("the copy goes to all", CopyForAll,

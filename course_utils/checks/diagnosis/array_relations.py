@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from course_utils.checks.diagnosis.expressions import Powers, as_product, expression, product_of
-from course_utils.checks.diagnosis.relation import Pair, Relation, argument, same, telling
+from course_utils.checks.diagnosis.relation_types import Pair, Relation, argument, same, telling
 from course_utils.checks.diagnosis.wrong_places import find_wrong_shape, same_everywhere, where_wrong
 
 FLOAT32, FLOAT16, BFLOAT16 = 2.0**-24, 2.0**-11, 2.0**-8  # halves of a unit in the last place

@@ -9,7 +9,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from course_utils.checks.diagnosis.relation import Pair, argument
+from course_utils.checks.diagnosis.relation_types import Pair, argument
 
 POWERS = (1, -1, 0.5, -0.5, 2, -2)
 SUPERSCRIPTS: dict[float, str] = {1: "", 2: "²"}

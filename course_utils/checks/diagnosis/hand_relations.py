@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from course_utils.checks.diagnosis.relation import Relation
+from course_utils.checks.diagnosis.relation_types import Relation
 
 Test = Callable[[np.ndarray, np.ndarray], bool | np.bool]  # test(entry, right entry)
 PENCIL = 5.5e-3  # error of numbers worked to two decimals

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from course_utils.checks.diagnosis.expressions import as_product, is_plain, quantities_of
-from course_utils.checks.diagnosis.relation import NEAR, NamedRung, Pair, Relation, argument
+from course_utils.checks.diagnosis.relation_types import NEAR, NamedRung, Pair, Relation, argument
 
 MAX_QUANTITIES = 6
 MAX_PAIRED_TERMS = 120  # terms that are tried in pairs

@@ -18,7 +18,7 @@ import numpy as np
 
 from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, rounding, scores_times
 from course_utils.checks.diagnosis.number_relations import along_a_diagonal, find_scatter, of_a_share, of_terms
-from course_utils.checks.diagnosis.relation import NamedRung, Pair, Relation, argument
+from course_utils.checks.diagnosis.relation_types import NamedRung, Pair, Relation, argument
 from course_utils.checks.diagnosis.wrong_places import ALWAYS_THE_SAME
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Ladder, Rung

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from course_utils.checks.diagnosis.relation import NEAR, Pair, Relation, same, telling
+from course_utils.checks.diagnosis.relation_types import NEAR, Pair, Relation, same, telling
 
 ALWAYS_THE_SAME = "always the same"
 

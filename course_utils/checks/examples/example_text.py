@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.examples.smallest import Example, is_blank
-from course_utils.checks.judge.exercises import parameters
+from course_utils.checks.judge.exercise_tables import parameters
 from course_utils.checks.judge.judge import JudgedExercise
 from course_utils.checks.judge.verdict import is_mask, wrong_parts
 from course_utils.checks.kernel.evidence import BAD_RESULT

@@ -11,12 +11,12 @@ from functools import cache
 from typing import Any
 
 from course_utils.checks.diagnosis.hand_relations import relate_by_hand
-from course_utils.checks.diagnosis.relation import Relation
+from course_utils.checks.diagnosis.relation_types import Relation
 from course_utils.checks.diagnosis.relations import relate
 from course_utils.checks.judge.comparison import Comparison
 from course_utils.checks.judge.duel_verdict import judge_duel
 from course_utils.checks.judge.exercise import KnownMistakes, Mistake
-from course_utils.checks.judge.exercises import all_exercises, parameters
+from course_utils.checks.judge.exercise_tables import all_exercises, parameters
 from course_utils.checks.judge.overflow import Overflow
 from course_utils.checks.judge.promise_verdict import broken_on, judge_promises
 from course_utils.checks.judge.recognition import find_mistakes, find_mistakes_by_hand

@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 
 from course_utils.checks.judge.duel_verdict import describe_duel
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
 from course_utils.views.verdict_card import verdict_card

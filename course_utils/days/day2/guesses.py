@@ -60,7 +60,7 @@ def mean_gradient_without_the_scale(means: Mapping[int, float]) -> Guess:
     narrow, wide = min(means), max(means)
     growth = means[wide] / means[narrow]
     choices = {"it falls to less than a tenth": 0.01, "it falls to about a half": 0.5, "it stays about the same": 1.0,
-               "it grows to about twice as much": 2.0}  # fmt: skip
+               "it roughly doubles": 2.0}  # fmt: skip
     nearest = min(choices, key=lambda choice: abs(math.log(growth / choices[choice])))
     return Guess.choice(
         2, "mean gradient without the scale",

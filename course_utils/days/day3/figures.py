@@ -192,7 +192,7 @@ def five_prints(signs: Mapping[str, VitalSigns]) -> Figure:
         values = [norm or 0.0 for norm in each.norms.values()]
         norms.bar(range(len(values)), values, color=palette.INK)
         norms.set(
-            xlim=(-0.6, len(values) - 0.4), ylim=(0, 1.1 * most), xticks=[], yticks=[0, most], xlabel="as in print 5"
+            xlim=(-0.6, len(values) - 0.4), ylim=(0, 1.1 * most), xticks=[], yticks=[0, most], xlabel="as in printout 5"
         )
         norms.set_yticklabels(["0", f"{most:.2f}"])
         opened = int(np.triu(mask, 1).sum())

@@ -24,7 +24,7 @@ SMOLLM2 = Configuration(
     vocabulary=49152, context=8192, tied=True, source="Allal et al. 2025 (SmolLM2); sizes: config.json",
 )  # fmt: skip
 _TOKENS = [palette.INDIGO, palette.OLIVE, palette.BROWN, palette.INK]
-_CORE = palette.PURPLE  # scores and blend, beside the other parts of a layer
+_CORE = palette.PURPLE  # scores and blend, beside the other parts of a block
 _PARTS = [(_CORE, "-"), (palette.INK, (0, (7, 2))), (palette.INK, (0, (2, 2)))]
 
 
@@ -161,7 +161,7 @@ def _head(ax, x, y, number, colour):
 
 
 def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
-    """FLOPs of the parts of a layer against the length, both logarithmic, and where the core meets the others.
+    """FLOPs of the parts of a block against the length, both logarithmic, and where the core meets the others.
 
     lengths: T in order of size; flops: name -> FLOPs at each length, at most four, the core first; crossings:
     name -> T at which the core meets that part, marked on the core's line.
@@ -178,12 +178,12 @@ def crossover_lines(lengths: Any, flops: Any, crossings: Any) -> Figure:
         at, ha, va = ((6, -5), "left", "top") if length == first else ((-8, 3), "right", "bottom")  # clear of all lines
         words = f"equal to the {name} at T = {length:,}"
         ax.annotate(words, (length, height), at, textcoords="offset points", ha=ha, va=va)
-    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="FLOPs of one layer", xlim=(lengths[0], lengths[-1]))
+    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="FLOPs of one block", xlim=(lengths[0], lengths[-1]))
     _powers_of_two(ax, lengths)
     fig.subplots_adjust(left=0.1, right=0.83, top=0.97, bottom=0.17)
     name_lines(ax)
     steep = np.log(core[-1] / core[0]) / np.log(lengths[-1] / lengths[0])
-    alt = f"FLOPs of a layer against the length, {lengths[0]:,} to {lengths[-1]:,} tokens: {', '.join(flops)}. "
+    alt = f"FLOPs of a block against the length, {lengths[0]:,} to {lengths[-1]:,} tokens: {', '.join(flops)}. "
     alt += f"The core grows like T to the power {steep:.1f}. "
     alt += "It meets " + " and ".join(f"the {name} at {length:,} tokens" for name, length in crossings.items()) + "."
     doubled = {name: (counts[-1] / counts[0]) ** (np.log(2) / np.log(lengths[-1] / lengths[0]))

@@ -26,7 +26,7 @@ def share_of_the_core() -> Guess:
 
     return Guess.curve(
         4, "share of the core",
-        "What share of a layer's FLOPs is the core of attention, with d_model = 4096?",
+        "What share of a block's FLOPs is the core of attention, with d_model = 4096?",
         [1024, 4096, 16384, 65536, 131072], truth=share, low=0, high=1,
         x_label="tokens T", y_label="share of the FLOPs", x_scale="log",
         why="These shares come from the formulas in the next table, which also say where the share passes one half.",

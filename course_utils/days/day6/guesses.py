@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from course_utils.attention import traffic
-from course_utils.costs import memory, roofline
+from course_utils.costs import memory
 from course_utils.models import long_text
 from course_utils.views import Guess
 
@@ -17,15 +17,6 @@ def bytes_of_the_scores() -> Guess:
         "How many GB do the scores of one layer take, with 8,192 tokens, 32 heads and 2 bytes per number?",
         truth=memory.score_bytes(1, 32, 8192) / 1e9, low=1e-4, high=1e4, scale="log", unit="GB",
         why="That is h · T² · 2 bytes.",
-    )  # fmt: skip
-
-
-def ridge_point_of_a_card() -> Guess:
-    return Guess.number(
-        6, "ridge point of a card",
-        "How many FLOPs must a kernel do for each byte it moves, so that an H100 is never kept waiting by its memory?",
-        truth=roofline.MACHINES["NVIDIA H100 SXM"].ridge_point, low=1, high=10_000, scale="log",
-        why="989 TFLOP/s in 16 bits, divided by 3.35 TB/s.",
     )  # fmt: skip
 
 
@@ -109,7 +100,8 @@ def memory_of_a_layer_in_tiles() -> Guess:
     *_, bytes_in_tiles = long_text.lines()["tiled"][1]
     return Guess.number(
         6, "memory of a layer in tiles",
-        "How many MB do the tensors of this layer take at one time, at most, when its attention runs in tiles?",
+        "What is the most memory, in MB, that the tensors of this layer take up at any one time when its attention runs "
+        "in tiles?",
         truth=bytes_in_tiles / 1e6, low=1, high=1000, scale="log", unit="MB",
         why="Only rows of queries, keys, values and outputs are left. A tile itself takes a few kB.",
     )  # fmt: skip

@@ -25,15 +25,15 @@ _STYLES = [(palette.QUERY, "-", "o"), (palette.GREEN, "--", "^"), (palette.INK, 
 _BARS = [palette.WEIGHT, palette.VALUE, palette.WRONG]
 
 
-def shared_step(counts: Sequence[int], seconds: Sequence[float]) -> Figure:
+def shared_step(counts: Sequence[int], seconds: Sequence[float], rates: Sequence[float]) -> Figure:
     """Draw what a step takes that serves so many requests, left, and the tokens that come out in a second, right."""
     _as_many(counts, seconds)
+    _as_many(counts, rates)
     fig = new_figure(680, 250)
     left, right = fig.subplots(1, 2)
-    rates = [count / each for count, each in zip(counts, seconds, strict=True)]
     names = [str(count) for count in counts]
     for ax, values, colour, title, form in (
-        (left, [1e3 * each for each in seconds], palette.QUERY, "milliseconds for a step", "%.0f"),
+        (left, [1e3 * each for each in seconds], palette.QUERY, "milliseconds for a step, median", "%.0f"),
         (right, rates, palette.VALUE, "tokens per second, all together", "{:,.0f}"),
     ):
         ax.bar_label(ax.bar(names, values, color=colour), fmt=form)
@@ -50,7 +50,7 @@ def shared_step(counts: Sequence[int], seconds: Sequence[float]) -> Figure:
         fig,
         f"A step in which so many texts each grow by a token, and the tokens per second: {points}.",
         f"{counts[-1]} texts together wait {seconds[-1] / seconds[0]:.1f} times as long for a token as one alone, "
-        f"and get {rates[-1] / rates[0]:.0f} times as many tokens per second.",
+        f"and get {rates[-1] / rates[0]:.0f} times as many tokens per second, over whole runs, prompts included.",
     )
 
 
@@ -185,20 +185,29 @@ def limits(cost: SlowerOfTwo, published: Sequence[Published], contexts: Sequence
     )
 
 
-def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Sequence[float]) -> Figure:
-    """Draw gaps in seconds, marks for each name, left, and the share that kept a promise, right, over the budgets."""
-    _as_many(names, kept)
-    fig = new_figure(720, 320)
-    left, right = fig.subplots(1, 2)
+def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Mapping[str, Sequence[float]]) -> Figure:
+    """Draw gaps in seconds, marks for each name, left, and shares that kept a promise, right, over the budgets."""
+    if not 1 <= len(kept) <= 2:
+        raise ValueError(f"{len(kept)} ways to reckon: give 1 or 2")
+    for shares in kept.values():
+        _as_many(names, shares)
+    fig = new_figure(760, 330)
+    left, right = fig.subplots(1, 2, width_ratios=(2, 3))
     for (name, values), (colour, _, mark) in zip(gaps.items(), _STYLES, strict=False):
         left.plot(names, [1e3 * value for value in values], color=colour, linestyle="", marker=mark, label=name)
     _milliseconds(left, [1e3 * value for values in gaps.values() for value in values])
     left.set_ylabel("a gap, ms")
     left.legend()
-    bars = right.bar(names, [100 * share for share in kept], color=palette.VALUE)
-    right.bar_label(bars, fmt="%.1f")
-    right.set_ylim(0, 112)
+    width = 0.86 / len(kept)
+    for i, ((way, shares), colour, hatch) in enumerate(zip(kept.items(), _BARS[1:], ("", "//"), strict=False)):
+        places = [place + (i - (len(kept) - 1) / 2) * width for place in range(len(names))]
+        bars = right.bar(places, [100 * share for share in shares], width=0.95 * width, color=colour, hatch=hatch,
+            edgecolor=palette.ink_on(colour), linewidth=0, label=way)  # fmt: skip
+        right.bar_label(bars, fmt="%.1f", fontsize=8)
+    right.set_xticks(range(len(names)), names)
+    right.set_ylim(0, 128)
     right.set_yticks([0, 50, 100])
+    right.legend(fontsize=9, loc="upper left", ncol=2)
     right.set_ylabel("% that kept the promise")
     for ax in (left, right):
         ax.set_xlabel("budget, tokens per step")
@@ -207,14 +216,18 @@ def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Seq
         f"{name}: " + ", ".join(f"{1e3 * value:.0f} at {budget}" for value, budget in zip(values, names, strict=True))
         for name, values in gaps.items()
     )
-    best = max(range(len(names)), key=lambda place: kept[place])
+    best = {way: max(range(len(names)), key=shares.__getitem__) for way, shares in kept.items()}
     return described(
         fig,
-        f"Gaps in milliseconds by budget. {points}. Kept the promise: "
-        + ", ".join(f"{share:.1%} at {budget}" for share, budget in zip(kept, names, strict=True))
+        f"Gaps in milliseconds by budget. {points}. Kept the promise, "
+        + "; ".join(
+            f"{way}: " + ", ".join(f"{share:.1%} at {budget}" for share, budget in zip(shares, names, strict=True))
+            for way, shares in kept.items()
+        )
         + ".",
-        f"A budget of {names[best]} keeps the promise for the most requests ({kept[best]:.1%}). With much less, first "
-        "tokens are late; without a budget, later ones are.",
+        "The budget that keeps the promise for the most requests is "
+        + listed(f"{names[best[way]]} ({way}, {shares[best[way]]:.1%})" for way, shares in kept.items())
+        + ". With much less, first tokens are late; without a budget, later ones are.",
     )
 
 

@@ -6,7 +6,7 @@ from course_utils.attention import arrays
 from course_utils.costs.fragmentation import Trace
 from course_utils.serving import prefix_traffic, prefixes, speculative
 from course_utils.serving.costs import A100
-from course_utils.serving.eight import count_steps
+from course_utils.serving.eight_prompts import count_steps
 from course_utils.serving.latency import gaps, percentile
 from course_utils.serving.simulate import Log, simulate
 from course_utils.serving.traffic import DOCUMENTS, poisson
@@ -113,8 +113,8 @@ def the_first_word_after_a_rejection() -> Guess:
 def gain_against_requests() -> Guess:
     return Guess.curve(
         7, "gain against requests",
-        "Four drafts per round, each kept with probability 0.6, and empty caches. By what factor do the drafts speed "
-        "up the server, for each number of requests in a step?",
+        "Four drafts per round that cost nothing to make, each kept with probability 0.6, and empty caches. By what "
+        "factor do the drafts speed up the server of part 6, for each number of requests in a step?",
         [1, 4, 16, 64, 256], truth=lambda n: speculative.speed_up(_STEP, 0.6, 4, int(n)),
         low=0.1, high=10, scale="log", unit="×", x_label="requests in a step", y_label="times as fast", x_scale="log",
         why="Once a step waits for arithmetic, rejected drafts cost time.",

@@ -566,7 +566,7 @@ class BatchWatch(Watch):
                 if overtaken:
                     raise_broken(IN_ORDER, f"{overtaken[0]} is planned, and {name}, which came earlier, is not")
                 raise_broken(
-                    "who fits comes in", f"{name} waits, though a slot and {_blocks(free)} free for its prompt"
+                    "who fits comes in", f"{name} waits, though a slot is free, and {_blocks(free)} free for its prompt"
                 )
             if plan[name] != prompt:
                 raise_broken(

@@ -8,7 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import cache
 
-from course_utils.checks.judge.exercises import days_with_exercises
+from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.course import EXERCISES, SOLUTIONS, WORK_FOLDER, around_day, day_of, notebook_paths
 from course_utils.grading.intake.late import CANVAS_MARK
 

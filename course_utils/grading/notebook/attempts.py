@@ -22,7 +22,7 @@ from nbformat import NotebookNode
 
 from course_utils.checks.cells import used_names
 from course_utils.checks.judge.duel_server import Arena
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import find_ladder

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from course_utils.answer_key.key import provided_cells, reference_answers
 from course_utils.checks.cells import used_names
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.verdict import Verdict
 from course_utils.checks.kernel.evidence import find_ladder
 from course_utils.errors import KernelLost

@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from course_utils.answer_key.key import COURSE, AnswerKey
-from course_utils.checks.judge.exercises import all_exercises
+from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.checks.judge.verdict import JOINT
 from course_utils.errors import CourseError, one_line
 from course_utils.files import write_all, write_whole

@@ -1,7 +1,7 @@
 """Eight prompts in four slots: how many steps the course's scheduler takes for them, and where a run is cut off."""
 
 from course_utils.answers.day7.exercises import BatchScheduler, WaitsForTheBatch
-from course_utils.serving.eight import MAX_STEPS, N_SLOTS, PROMPTS, LibraryBatches, count_steps
+from course_utils.serving.eight_prompts import MAX_STEPS, N_SLOTS, PROMPTS, LibraryBatches, count_steps
 
 
 def test_the_library_takes_as_many_steps_as_the_exercise_asks_for():

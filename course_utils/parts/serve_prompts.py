@@ -9,7 +9,7 @@ from typing import Any
 from course_utils.models.decoder import Decoder
 from course_utils.models.real import Real
 from course_utils.parts.notebook import Parts
-from course_utils.serving.eight import BLOCK, MAX_STEPS, N_BLOCKS, N_SLOTS, PROMPTS, LibraryBatches
+from course_utils.serving.eight_prompts import BLOCK, MAX_STEPS, N_BLOCKS, N_SLOTS, PROMPTS, LibraryBatches
 from course_utils.serving.engine import Engine
 from course_utils.serving.scheduler import RequestState
 from course_utils.serving.traffic import Request
