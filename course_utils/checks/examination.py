@@ -121,7 +121,7 @@ def find_example(day: int, grade_id: str, namespace: MutableMapping[str, Any], v
         example = find_smallest(judge, namespace, dict(verdict.rungs))
     if example is None or _is_wrong_on_any_input(verdict, example.outcome.error):
         return ""
-    return describe_example(example, judge, namespace.get(judge.ladder.names[0]))
+    return describe_example(example, judge, namespace.get(example.rung.of or judge.ladder.names[0]))
 
 
 def _is_wrong_on_any_input(verdict: Verdict, error: str) -> bool:

@@ -45,16 +45,22 @@ PRINTS = "Your function prints its result. Return it: the check reads what the f
 SYNTAX = (  # what Python says with the line itself, and the advice; one that ends in a colon is followed by the line
     ("in line: ```", "Remove the lines with ``` that mark code in a chat:"),
     ("invalid character '[“”„‘’]'", "Write straight quotes, ' or \", in place of the curly ones:"),
-    ("U\\+00A0", "It has a space that is none, as text copied from a page does: delete it and type a space."),
+    ("U\\+00A0", "One space is not an ordinary one, as in text copied from a web page: delete it and type it again."),
     ("inconsistent use of tabs|unindent does not match|TabError", "Indent with spaces alone, four for each level:"),
     (r"(leading zeros in decimal|invalid).* in line: .*\d,\d", "Write decimals with a point, as in 0.183:"),
     (r"in line: (const|let|var) +(\w+)", r"Python has no \1: write \2 = and the value."),
-    (r"in line: (int|float|double|bool|auto|string)\b[\w<>*& ]* (\w+) *=", r"Python names no type: write \2 = and the value."),
+    (
+        r"in line: (int|float|double|bool|auto|string)\b[\w<>*& ]* (\w+) *=",
+        r"Python names no type: write \2 = and the value.",
+    ),
     (r"in line: (For|While|If|Else|Elif|Def|Return|Import|From)\b", "Python writes this word in small letters:"),
     (r"in line: (//|/\*)|[;\w)\]] *// *[A-Za-z]+ +[A-Za-z]", "A comment begins with # in Python:"),
     ("&&|\\|\\|", "Python writes and, or, not in place of &&, || and !:"),
     (r"\+\+|--;", "Python has no ++: write i += 1."),
-    (r"in line: (for|while|if|else|def)\b.*{$|in line: }", "A block has no braces: it begins after a colon and is indented:"),
+    (
+        r"in line: (for|while|if|else|def)\b.*{$|in line: }",
+        "A block has no braces: it begins after a colon and is indented:",
+    ),
     ("unexpected indent", "Remove the spaces before this line, or indent the lines of its block alike:"),
     (r"in line: [A-Z][a-z']*,?( [\w',]+){2,}[.:!?]*$", "This line is no code. Remove it, or put # before it:"),
 )

@@ -16,7 +16,6 @@ class Comparison:
 
     Attributes:
         ladder: the ladder of the exercise.
-        parameters: the names of the parameters of the exercise's first function.
         evidence: what the answer gave, as it was sent: it may lack rungs or have others.
         rungs: the visible rungs of these names, which have the same hints as the hidden ones. A rung that the ladder
             does not have, such as an entry worked by hand, has its name alone.
@@ -29,7 +28,6 @@ class Comparison:
     """
 
     ladder: Ladder
-    parameters: tuple[str, ...]
     evidence: Evidence
     rungs: Sequence[Rung]
     outcomes: Sequence[Outcome]

@@ -25,7 +25,6 @@ from course_utils.checks.judge.stored_results import load_stored_results
 from course_utils.checks.judge.verdict import JOINT, UNKNOWN_NAME, Tolerance, Verdict, holds, is_unwritten
 from course_utils.checks.judge.wording import (
     NOT_WRITTEN,
-    advise_on_parameters,
     describe_call,
     describe_error,
     describe_failure,
@@ -187,7 +186,6 @@ class JudgedExercise:
         tolerances = [self.tolerance(name) for name in names]
         return Comparison(
             ladder=self.ladder,
-            parameters=parameters(self.day, self.grade_id),
             evidence=evidence,
             rungs=[self._visible_rung(name) for name in names],
             outcomes=outcomes,
@@ -232,8 +230,7 @@ class JudgedExercise:
         # On hidden inputs the error's text may hold the input. In a duel the rungs are implementations, without hints.
         is_duel = self.ladder.duel
         error = failed.error.partition(":")[0] if comparison.hidden and not is_duel else failed.error
-        advice = advise_on_parameters(error, comparison.parameters)
-        hint = "" if comparison.hidden or is_duel else advice or hint_on(error, rung)
+        hint = "" if comparison.hidden or is_duel else hint_on(error, rung)
         relation = None if is_duel else self._find_relation(comparison)
         message = describe_error(rung.name, error, hint).strip()
         unknown_name = not comparison.hidden and _is_unknown_name(failed, relation)

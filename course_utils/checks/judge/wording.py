@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -43,6 +42,8 @@ ADVICE = (
     (r"TypeError: \S*\.\S*\(\) takes \d+ positional arguments? but \d+ (was|were) given",
      "Is self missing as the first parameter?"),
 )  # fmt: skip
+PARAMETERS = "Leave the parameters in its first line as the exercise gives them."
+
 # An error at no line of the answer: the call of the check itself failed.
 ABOUT_PARAMETERS = re.compile(
     r"TypeError: \w+\(\) (takes (from )?\d+ .*positional arguments? but \d+ (was|were) given"
@@ -86,6 +87,8 @@ def describe_error(rung: str, error: str, hint: str) -> str:
 
 def advise_on(error: str) -> str:
     """Return what to do about an error that beginners make in Python itself; "" for others."""
+    if is_about_parameters(error):
+        return PARAMETERS
     found = ((re.search(pattern, error), advice) for pattern, advice in ADVICE)
     return next((match.expand(advice) for match, advice in found if match), "")
 
@@ -93,13 +96,6 @@ def advise_on(error: str) -> str:
 def is_about_parameters(error: str) -> bool:
     """Return whether an error says that the check calls a function with other arguments than it takes."""
     return ABOUT_PARAMETERS.fullmatch(error) is not None
-
-
-def advise_on_parameters(error: str, parameters: Sequence[str]) -> str:
-    """Return which parameters a function needs, for an error that is about them; "" for others."""
-    if not is_about_parameters(error) or not parameters:
-        return ""
-    return f"Its parameters are those that the exercise gives it: {', '.join(parameters)}."
 
 
 def hint_on(error: str, rung: Rung) -> str:
@@ -121,9 +117,7 @@ def describe_failure(comparison: Comparison, place: int) -> str:
         text = outcome.error.partition(": ")[2] or outcome.error
         return with_full_stop(text if text.startswith(rung.name) else f"{rung.name}: {text}")
     if outcome.error:
-        of_the_first = not rung.of or rung.of == comparison.ladder.names[0]
-        advice = advise_on_parameters(outcome.error, comparison.parameters if of_the_first else ())
-        return describe_error(rung.name, outcome.error, advice or hint_on(outcome.error, rung))
+        return describe_error(rung.name, outcome.error, hint_on(outcome.error, rung))
 
     # The first part that is missing, has another shape or another number. A stored notebook lists the parts in another
     # order, so they are taken in that of the ladder.
