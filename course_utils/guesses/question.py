@@ -10,7 +10,7 @@ from course_utils.course import NUMBERS
 
 KINDS = ("number", "choice", "curve")
 SCALES = ("linear", "log")
-_MOST_PLACES = 24  # places of a curve; more cannot be told apart on a phone
+_MAX_PLACES = 24  # places of a curve; more cannot be told apart on a phone
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class Question:
 
     def _verify_curve(self) -> None:
         count = len(self.places)
-        if not 2 <= count <= _MOST_PLACES:
-            raise self._error(f"x has {count} places: a curve needs 2 to {_MOST_PLACES}")
+        if not 2 <= count <= _MAX_PLACES:
+            raise self._error(f"x has {count} places: a curve needs 2 to {_MAX_PLACES}")
         if len(set(self.places)) != count:
             raise self._error("two places of x read the same")
         if len(self.truth) != count:

@@ -12,7 +12,7 @@ from course_utils.guesses.nearness import distance
 from course_utils.guesses.store import StoredGuess
 
 _FEW = 4  # with fewer misses, no tendency can be told
-_MOST_OF_THEM = 0.75
+_MAJORITY = 0.75
 
 
 def summed_up(guesses: Iterable[StoredGuess]) -> list[str]:
@@ -54,7 +54,7 @@ def tendency(guesses: Iterable[StoredGuess]) -> str:
     if len(leans) < _FEW:
         return "That is too few to show a tendency."
     for lean, side in ((1, "high"), (-1, "low")):
-        if leans.count(lean) >= _MOST_OF_THEM * len(leans):
+        if leans.count(lean) >= _MAJORITY * len(leans):
             return f"Your guesses tend to be too {side}: {leans.count(lean)} of {len(leans)} that missed."
     return "Your guesses lean neither way."
 

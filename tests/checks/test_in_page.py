@@ -56,8 +56,8 @@ for grade_id in WITHOUT_TORCH[{day}]:
     for result in ("0", "None"):
         names = find_ladder({day}, grade_id).names
         by_hand = find_ladder({day}, grade_id).by_hand
-        form = "{{}} = {{}}" if by_hand else "def {{}}(*args, **named): return {{}}"
-        lines = [form.format(name, result) for name in names]
+        pattern = "{{name}} = {{result}}" if by_hand else "def {{name}}(*args, **named): return {{result}}"
+        lines = [pattern.format(name=name, result=result) for name in names]
         records = []
         in_page.check({day}, grade_id, given, {{}}, "\\n".join(lines), records.append)
         assert records and not records[-1]["searching"], grade_id

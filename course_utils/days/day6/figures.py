@@ -36,7 +36,7 @@ STYLES: dict[str, tuple[str, Any, str]] = {
     "efficient": (palette.BROWN, _DASHES, "P"),
 }
 _OTHERS = [(palette.TEAL, "-", "X"), (palette.MOSS, _DASHES, "<"), (palette.ROSE, _DOTS, ">"), (palette.INK, "-", "*")]
-_MOST_LINES = 7  # more cannot be told apart
+_MAX_LINES = 7  # more cannot be told apart
 _LEVELS = [":", "-.", "--"]
 
 # What the record of tricks changes in the kernel -> its name in the drawing, in the order of the drawing: the second
@@ -240,7 +240,7 @@ def _describe_crossing(name, xs, ys, level, what):
 def _check_lines(names, levels=()):
     unknown = [name for name in names if name not in STYLES]
     for what, listed_names, most in (
-        ("lines", names, _MOST_LINES),
+        ("lines", names, _MAX_LINES),
         ("names without a colour", unknown, len(_OTHERS)),
         ("levels", levels, len(_LEVELS)),
     ):

@@ -100,8 +100,8 @@ def memory_of_a_layer_in_tiles() -> Guess:
     *_, bytes_in_tiles = long_text.lines()["tiled"][1]
     return Guess.number(
         6, "memory of a layer in tiles",
-        "What is the most memory, in MB, that the tensors of this layer take up at any one time when its attention runs "
-        "in tiles?",
+        "What is the most memory, in MB, that the tensors of this layer take up at one time when its attention runs in "
+        "tiles?",
         truth=bytes_in_tiles / 1e6, low=1, high=1000, scale="log", unit="MB",
         why="Only rows of queries, keys, values and outputs are left. A tile itself takes a few kB.",
     )  # fmt: skip

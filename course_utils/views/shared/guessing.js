@@ -113,7 +113,7 @@ export function hearGuesses(hear) {
 
 // ---- many guesses together, as summary.py sums them up
 const FEW = 4;
-const MOST_OF_THEM = 0.75;
+const MAJORITY = 0.75;
 const some = (count, thing, things = `${thing}s`) => `${count} ${count === 1 ? thing : things}`;
 
 export function summedUp(kept) {
@@ -152,7 +152,7 @@ function tendency(high, low) {
     [high, "high"],
     [low, "low"],
   ]) {
-    if (count >= MOST_OF_THEM * missed)
+    if (count >= MAJORITY * missed)
       return `Your guesses tend to be too ${side}: ${count} of ${missed} that missed.`;
   }
   return "Your guesses lean neither way.";

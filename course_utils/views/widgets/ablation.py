@@ -22,8 +22,8 @@ from course_utils.views.silence import hide_prints
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_TOKENS = 96
-_MOST_HEADS = 16
+_MAX_TOKENS = 96
+_MAX_HEADS = 16
 _ALONE = 64  # with more heads than this, switching off each alone is too slow to be a button
 _ALL_SETS = 8  # up to so many heads a page without a kernel is given every set of them
 _PROBLEM = 180  # characters of a message from the model
@@ -353,8 +353,8 @@ def _checked_model(model):
     n_layers = len(blocks)
     if not n_layers:
         raise ValueError("the model has no layers: there is no head to switch off")
-    if max(n_layers, h) > _MOST_HEADS:
-        raise ValueError(f"the model has {n_layers} layers of {h} heads: up to {_MOST_HEADS} of each fit the page")
+    if max(n_layers, h) > _MAX_HEADS:
+        raise ValueError(f"the model has {n_layers} layers of {h} heads: up to {_MAX_HEADS} of each fit the page")
     return n_layers, h
 
 
@@ -370,8 +370,8 @@ def _checked_tokens(tokens):
         raise ValueError(f"tokens is {tuple(ids.shape)}: one sequence is needed, (T,) or (1, T)")
     if ids.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"tokens is {ids.dtype}: each is a number in the vocabulary, torch.int64 or int32")
-    if not 2 <= ids.shape[1] <= _MOST_TOKENS:
-        raise ValueError(f"there are {ids.shape[1]} tokens: the widget shows 2 to {_MOST_TOKENS}")
+    if not 2 <= ids.shape[1] <= _MAX_TOKENS:
+        raise ValueError(f"there are {ids.shape[1]} tokens: the widget shows 2 to {_MAX_TOKENS}")
     return ids.detach().clone()
 
 

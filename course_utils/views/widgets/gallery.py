@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from course_utils.views.shared.coerce import Numbers
 
-_MOST_TOKENS = 64
-_MOST_HEADS = 16
+_MAX_TOKENS = 64
+_MAX_HEADS = 16
 _PROBLEM = 200  # characters of a message about a text
 _LISTED = 4  # so many of the largest weights of a row are given as numbers
 
@@ -75,7 +75,7 @@ class HeadGallery(CourseWidget):
             _thousandths=_thousandths(self._weights),
             _scores=_score_state(self._numbers),
             _layout=_layout(*self._weights.shape[:3]),
-            _own=None if read is None else {"readable": str(readable), "most": _MOST_TOKENS},
+            _own=None if read is None else {"readable": str(readable), "most": _MAX_TOKENS},
             head=_starting_head(self._weights, self._numbers),
         )
 
@@ -290,10 +290,10 @@ def _verify_weights(weights, n):
         raise ValueError(f"weights has shape {weights.shape}: (n_layers, h, n, n) is needed{hint}")
     if weights.shape[2:] != (n, n):
         raise ValueError(f"weights is {weights.shape} but there are {n} tokens: the last two sizes have to be {n}")
-    if n > _MOST_TOKENS or max(weights.shape[:2]) > _MOST_HEADS:
+    if n > _MAX_TOKENS or max(weights.shape[:2]) > _MAX_HEADS:
         raise ValueError(
-            f"weights is {weights.shape}: the gallery shows up to {_MOST_HEADS} layers, {_MOST_HEADS} heads and "
-            f"{_MOST_TOKENS} tokens"
+            f"weights is {weights.shape}: the gallery shows up to {_MAX_HEADS} layers, {_MAX_HEADS} heads and "
+            f"{_MAX_TOKENS} tokens"
         )
     outside = np.argwhere((weights < -1e-6) | (weights > 1 + 1e-6))
     if len(outside):

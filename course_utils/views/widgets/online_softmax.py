@@ -23,8 +23,8 @@ from course_utils.views.shared.number_text import bracket_negative, three_decima
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_KEYS = 32  # more do not fit a page
-_MOST_VALUES = 8
+_MAX_KEYS = 32  # more do not fit a page
+_MAX_VALUES = 8
 
 
 class OnlineSoftmaxStepper(CourseWidget):
@@ -297,7 +297,7 @@ def _format_row(row):
 
 
 def _checked_scores(scores):
-    row = as_row("scores", scores, 1, _MOST_KEYS)
+    row = as_row("scores", scores, 1, _MAX_KEYS)
     wrong = np.flatnonzero(np.isnan(row) | (row == np.inf))
     if len(wrong):
         raise ValueError(f"scores[{wrong[0]}] is {row[wrong[0]]}: give finite numbers, or −inf for a masked key")
@@ -312,8 +312,8 @@ def _checked_values(values, count):
     matrix = as_matrix("values", values)
     if len(matrix) != count:
         raise ValueError(f"values is {matrix.shape} but there are {count} scores: one row each")
-    if matrix.shape[1] > _MOST_VALUES:
-        raise ValueError(f"values is {matrix.shape}: the stepper shows up to {_MOST_VALUES} columns; take a slice")
+    if matrix.shape[1] > _MAX_VALUES:
+        raise ValueError(f"values is {matrix.shape}: the stepper shows up to {_MAX_VALUES} columns; take a slice")
     return matrix.tolist()
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 NAMES = "abcdef"
 MAX_CALLS = 200
-_MOST_BLOCKS = 24
-_MOST_SLOTS = 8
+_MAX_BLOCKS = 24
+_MAX_SLOTS = 8
 
 
 class PageTable(CourseWidget):
@@ -55,7 +55,7 @@ class PageTable(CourseWidget):
         calls: Iterable[Sequence[str]] = (("append", "a"),) * 6,
         title: str = "blocks and tables",
     ) -> None:
-        sizes = {"n_blocks": (n_blocks, _MOST_BLOCKS), "block_size": (block_size, _MOST_SLOTS)}
+        sizes = {"n_blocks": (n_blocks, _MAX_BLOCKS), "block_size": (block_size, _MAX_SLOTS)}
         layout: dict[str, Any] = {name: _size(name, *limits) for name, limits in sizes.items()}
         super().__init__(_layout=layout | {"names": NAMES, "most": MAX_CALLS}, title=str(title))
         self.calls = calls

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST = 16  # rows or columns; more do not fit a page
-_MOST_ALONE = 5000  # numbers that a page without a kernel is given
+_MAX_ALONE = 5000  # numbers that a page without a kernel is given
 _WIDTH = 8  # d_model = d_k = d_v of the seeded tokens
 
 
@@ -234,7 +234,7 @@ class MaskPainter(CourseWidget):
         n, m = len(self._tokens), len(self._keys)
         theirs = self._attention is not tensors.attention
         name = name_of(self._attention) if theirs else "the attention"
-        few = 2**m * n * (n + m) <= _MOST_ALONE
+        few = 2**m * n * (n + m) <= _MAX_ALONE
         masks = [_as_array(entry["mask"], n, m) for entry in self._catalogue]
         rows = rows_measured(self._attention, self._inputs, self._crossed, masks) if few else None
         return {"_alone": {"rows": rows, "crossed": self._crossed, "name": name}}

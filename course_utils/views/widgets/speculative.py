@@ -24,8 +24,8 @@ from course_utils.views.shared.number_text import short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_WORDS = 8
-_MOST_DRAFTED = 8
+_MAX_WORDS = 8
+_MAX_DRAFTED = 8
 _LAST_SEED = 999_999
 _STOPS = 20  # of the slider that moves q towards p
 
@@ -313,7 +313,7 @@ def mulberry(seed: int) -> Callable[[], float]:
 
 
 def _distribution(name, values):
-    row = as_row(name, values, 2, _MOST_WORDS)
+    row = as_row(name, values, 2, _MAX_WORDS)
     total = row.sum()
     if not np.isfinite(row).all() or (row < 0).any() or abs(total - 1) > 1e-4:
         raise ValueError(f"{name} is {row.tolist()}: give probabilities, none below 0, which sum to 1")
@@ -322,8 +322,8 @@ def _distribution(name, values):
 
 def _verify_draft(drafted, q):
     tokens = [whole("a drafted token", token, least=0) for token in drafted]
-    if not 1 <= len(tokens) <= _MOST_DRAFTED:
-        raise ValueError(f"{len(tokens)} tokens are drafted: give 1 to {_MOST_DRAFTED}")
+    if not 1 <= len(tokens) <= _MAX_DRAFTED:
+        raise ValueError(f"{len(tokens)} tokens are drafted: give 1 to {_MAX_DRAFTED}")
     for token in tokens:
         if token >= len(q):
             raise ValueError(f"token {token} is drafted, and the vocabulary has tokens 0 to {len(q) - 1}")

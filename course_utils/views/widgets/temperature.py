@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _RANGE = (0.01, 100.0)  # 1 stands in the middle of the slider, which is logarithmic
-_MOST_KEYS = 12
-_MOST_SCORE = 1000
+_MAX_KEYS = 12
+_MAX_SCORE = 1000
 _MEASURES = ("largest weight", "entropy H (nats)", "effective keys e^H")
 
 
@@ -47,7 +47,7 @@ class TemperatureExplorer(CourseWidget):
     scores = traitlets.Any().tag(sync=True)
     temperature = traitlets.Any(1.0).tag(sync=True)
     labels = traitlets.List(traitlets.Unicode(), read_only=True).tag(sync=True)
-    _range = traitlets.Dict({"least": _RANGE[0], "largest": _RANGE[1], "most": _MOST_SCORE}).tag(sync=True)
+    _range = traitlets.Dict({"least": _RANGE[0], "largest": _RANGE[1], "most": _MAX_SCORE}).tag(sync=True)
     _jumps = traitlets.Any().tag(sync=True)  # [what a button says, the temperature it sets] each
 
     def __init__(self, scores, labels=None, temperature=1.0, d_ks=()):
@@ -141,13 +141,13 @@ def _weights(scores, temperature):
 
 
 def _verify_scores(scores):
-    row = as_row("scores", scores, 2, _MOST_KEYS)
+    row = as_row("scores", scores, 2, _MAX_KEYS)
     if not np.isfinite(row).all():
         place = int(np.flatnonzero(~np.isfinite(row))[0])
         raise ValueError(f"scores[{place}] is {row[place]}: every score has to be finite")
-    if np.abs(row).max() > _MOST_SCORE:
+    if np.abs(row).max() > _MAX_SCORE:
         place = int(np.abs(row).argmax())
-        raise ValueError(f"scores[{place}] is {row[place]:g}: give numbers from -{_MOST_SCORE} to {_MOST_SCORE}")
+        raise ValueError(f"scores[{place}] is {row[place]:g}: give numbers from -{_MAX_SCORE} to {_MAX_SCORE}")
     return row.tolist()
 
 

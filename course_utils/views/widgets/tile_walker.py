@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST = 32  # queries or keys; more do not fit a page
-_MOST_WIDE = 16  # numbers in each of them
+_MAX_WIDE = 16  # numbers in each of them
 _SETTINGS = ("causal", "block_q", "block_k")
 
 
@@ -233,7 +233,7 @@ def _describe_traffic(moved):
 def _random_inputs(n, m, d, seed):
     n = _size("n", n, _MOST)
     m = n if m is None else _size("m", m, _MOST)
-    d = _size("d", d, _MOST_WIDE)
+    d = _size("d", d, _MAX_WIDE)
     rng = np.random.default_rng(seed)
     return [torch.from_numpy(rng.standard_normal((rows, d))) for rows in (n, m, m)]
 
@@ -245,9 +245,9 @@ def _checked_inputs(q, k, v):
     arrays = [as_matrix(name, x) for name, x in (("q", q), ("k", k), ("v", v))]
     check_shapes(*(array.shape for array in arrays))
     for name, array in zip("qkv", arrays, strict=True):
-        if len(array) > _MOST or array.shape[1] > _MOST_WIDE:
+        if len(array) > _MOST or array.shape[1] > _MAX_WIDE:
             raise ValueError(
-                f"{name} is {array.shape}: the walker shows up to {_MOST} rows of {_MOST_WIDE} numbers; take a slice"
+                f"{name} is {array.shape}: the walker shows up to {_MOST} rows of {_MAX_WIDE} numbers; take a slice"
             )
     return [torch.from_numpy(array) for array in arrays]
 

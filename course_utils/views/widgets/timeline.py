@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST = 64  # tokens of a budget or a request, and blocks
-_MOST_REQUESTS = 8
+_MAX_REQUESTS = 8
 _LATEST = 50
-_LONGEST_NAME = 10
+_MAX_NAME = 10
 _SETTINGS = ("rule", "budget", "blocks", "arrivals")
 _LIBRARY = {"continuous": "continuous", "static": "static batches"}
 _OWN_ARRIVALS = "as given"
@@ -248,13 +248,13 @@ def _verify_requests(requests: Iterable[Any]) -> list[Request]:
             name, arrival, prompt, new = row
         except (TypeError, ValueError):
             raise ValueError(f"a request is {row!r}: give (name, arrival, prompt, new)") from None
-        if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME:
-            raise ValueError(f"a request is named {name!r}: give a text of 1 to {_LONGEST_NAME} letters")
+        if not isinstance(name, str) or not 1 <= len(name) <= _MAX_NAME:
+            raise ValueError(f"a request is named {name!r}: give a text of 1 to {_MAX_NAME} letters")
         if not isinstance(arrival, (int, float)) or not 0 <= arrival <= _LATEST:
             raise ValueError(f"{name} arrives at {arrival!r}: give a number of steps, 0 to {_LATEST}")
         rows.append(Request(name, float(arrival), _size("prompt", prompt), _size("new", new)))
-    if not 1 <= len(rows) <= _MOST_REQUESTS:
-        raise ValueError(f"there are {len(rows)} requests: give 1 to {_MOST_REQUESTS}")
+    if not 1 <= len(rows) <= _MAX_REQUESTS:
+        raise ValueError(f"there are {len(rows)} requests: give 1 to {_MAX_REQUESTS}")
     if len({row.name for row in rows}) < len(rows):
         raise ValueError("two requests have one name: give each a name of its own")
     return sorted(rows, key=lambda row: row.arrival)

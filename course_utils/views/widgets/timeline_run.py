@@ -16,7 +16,7 @@ from course_utils.serving.traffic import THREE, Request
 from course_utils.views.silence import hide_prints
 
 MAX_STEPS = 200
-_MOST_LINES = 200_000  # that one call of somebody's scheduler may run
+_MAX_LINES = 200_000  # that one call of somebody's scheduler may run
 
 
 class Arrivals(NamedTuple):
@@ -261,7 +261,7 @@ def _limit_lines():
     def trace(frame, event, arg):
         nonlocal lines
         lines += event == "line"
-        if lines > _MOST_LINES:
+        if lines > _MAX_LINES:
             raise _TooLong
         return trace
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LINE = 20  # the height of a line of code, in pixels
 _SIDE = 330  # the width of the picture beside the code
 _WIDE = 760  # the width of all
-_MOST_LETTERS = 58  # of a line of code in the picture
+_MAX_LETTERS = 58  # of a line of code in the picture
 
 
 class TracePlayer(CourseWidget):
@@ -91,7 +91,7 @@ class TracePlayer(CourseWidget):
         for place, line in enumerate(code):
             y = 48 + _LINE * place
             wrong = place == len(code) - 1
-            line = line if len(line) <= _MOST_LETTERS else f"{line[: _MOST_LETTERS - 1]}…"
+            line = line if len(line) <= _MAX_LETTERS else f"{line[: _MAX_LETTERS - 1]}…"
             look = {"fontweight": "bold"} if wrong else {}
             ax.text(
                 12, y, "✗" if wrong else f"{place or ''}", **(text | ({"color": palette.WRONG} | look if wrong else {}))
