@@ -17,6 +17,7 @@ from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for
 from course_utils.checks.judge.time_limit import TimeLimit
 from course_utils.checks.judge.verdict import JOINT, Verdict
+from course_utils.checks.judge.wording import is_about_parameters, with_full_stop
 from course_utils.checks.kernel.evidence import BAD_RESULT, find_ladder
 from course_utils.checks.kernel.outcome import Evidence
 from course_utils.checks.kernel.settings import usual_settings
@@ -65,7 +66,8 @@ def _examine(
     is_own_mistake = not failing and verdict_with_lent.status != "passed"
     if is_own_mistake:
         return evidence, verdict
-    message = f"{verdict_with_lent.message} {_why_lent(day, failing, uses)}".strip()
+    told = with_full_stop(verdict_with_lent.message) if verdict_with_lent.message else ""
+    message = f"{told} {_why_lent(day, failing, uses)}".strip()
     return evidence_with_lent, replace(verdict_with_lent, message=message)
 
 
@@ -117,15 +119,15 @@ def find_example(day: int, grade_id: str, namespace: MutableMapping[str, Any], v
         if judge.ladder.machine:
             return find_trace(judge.ladder, namespace, rungs=judge.rungs()) or ""
         example = find_smallest(judge, namespace, dict(verdict.rungs))
-    if example is None or _is_unreadable_anyway(verdict, example.outcome.error):
+    if example is None or _is_wrong_on_any_input(verdict, example.outcome.error):
         return ""
-    return describe_example(example, judge, namespace.get(judge.ladder.names[0]))
+    return describe_example(example, judge, namespace.get(example.rung.of or judge.ladder.names[0]))
 
 
-def _is_unreadable_anyway(verdict: Verdict, error: str) -> bool:
-    """Return whether the advice already says that the result is unreadable, which does not depend on the input."""
+def _is_wrong_on_any_input(verdict: Verdict, error: str) -> bool:
+    """Return whether an error does not depend on the input: of parameters, or as the advice says it, unreadable."""
     kind, _, text = error.partition(": ")
-    return kind == BAD_RESULT and text in verdict.message
+    return is_about_parameters(error) or (kind == BAD_RESULT and text in verdict.message)
 
 
 def put_stage_first(message: CheckMessage) -> CheckMessage:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import io
 import linecache
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -23,7 +24,8 @@ from course_utils.checks.examination import examine, put_stage_first, smallest_e
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.checks.judge.verdict import Verdict
-from course_utils.checks.kernel.evidence import PROGRESS, describe_error, find_ladder
+from course_utils.checks.judge.wording import advise_on, with_full_stop
+from course_utils.checks.kernel.evidence import PROGRESS, all_ladders, describe_error, find_ladder
 from course_utils.checks.kernel.result_numbers import NOTHING
 from course_utils.time_limits import ANSWER_SECONDS
 
@@ -33,11 +35,35 @@ MAX_SHOWN_CHARS = 500  # characters of what an answer prints while it is checked
 MAX_STREAMED_CHARS = 5000  # characters of what a cell prints that the page has before the cell has ended
 CELL = "<ipython-input-{}>"  # the file name of a cell, by which the checks tell its lines from the course's own
 NO_TORCH = "PyTorch is not on this page. This exercise does not need it: use lists or NumPy, or open it in JupyterLab."
-NO_INPUT = "input() does not work here: the check calls your function with the numbers that it needs"
+NO_INPUT = "input() does not work here, since the check gives your function its numbers"
+ONLY_CHECK_LENDS = "Check lends functions that you have not written yet; Run does not."
 NO_SCIPY = "SciPy is not on this page, and no exercise needs it. NumPy and Python's own modules are here."
 OLD_NUMPY = "This page has NumPy {page}, which is older than the course's in JupyterLab. Use an older function here."
 STILL_RAISES = "The line that raises NotImplementedError is still in your answer, at line {line}. Delete it."
 PRINTS = "Your function prints its result. Return it: the check reads what the function returns."
+
+SYNTAX = (  # what Python says with the line itself, and the advice; one that ends in a colon is followed by the line
+    ("in line: ```", "Remove the lines with ``` that mark code in a chat:"),
+    ("invalid character '[“”„‘’]'", "Write straight quotes, ' or \", in place of the curly ones:"),
+    ("U\\+00A0", "One space is not an ordinary one, as in text copied from a web page: delete it and type it again."),
+    ("inconsistent use of tabs|unindent does not match|TabError", "Indent with spaces alone, four for each level:"),
+    (r"(leading zeros in decimal|invalid).* in line: .*\d,\d", "Write decimals with a point, as in 0.183:"),
+    (r"in line: (const|let|var) +(\w+)", r"Python has no \1: write \2 = and the value."),
+    (
+        r"in line: (int|float|double|bool|auto|string)\b[\w<>*& ]* (\w+) *=",
+        r"Python names no type: write \2 = and the value.",
+    ),
+    (r"in line: (For|While|If|Else|Elif|Def|Return|Import|From)\b", "Python writes this word in small letters:"),
+    (r"in line: (//|/\*)|[;\w)\]] *// *[A-Za-z]+ +[A-Za-z]", "A comment begins with # in Python:"),
+    ("&&|\\|\\|", "Python writes and, or, not in place of &&, || and !:"),
+    (r"\+\+|--;", "Python has no ++: write i += 1."),
+    (
+        r"in line: (for|while|if|else|def)\b.*{$|in line: }",
+        "A block has no braces: it begins after a colon and is indented:",
+    ),
+    ("unexpected indent", "Remove the spaces before this line, or indent the lines of its block alike:"),
+    (r"in line: [A-Z][a-z']*,?( [\w',]+){2,}[.:!?]*$", "This line is no code. Remove it, or put # before it:"),
+)
 
 
 class CellFailed(Exception):
@@ -106,8 +132,15 @@ def run(
             if value := _run_cell("run", cell, namespace, show_last=True):
                 print(value)
         except CellFailed as failed:
-            print(failed)
+            print(_with_advice_on_lending(str(failed), day))
     return printed.getvalue()
+
+
+def _with_advice_on_lending(message: str, day: int) -> str:
+    """Return a message; where a name is not defined that an exercise asks for, with who lends its function."""
+    unknown = re.search(r"name '(\w+)' is not defined", message)
+    names = {name for ladder in all_ladders(day).values() for name in ladder.names}
+    return f"{with_full_stop(message)} {ONLY_CHECK_LENDS}" if unknown and unknown[1] in names else message
 
 
 class _StreamedOutput(io.StringIO):
@@ -198,6 +231,8 @@ def _run_cell(name: str, source: str, namespace: dict[str, Any], *, show_last: b
 
 def _describe_syntax_error(error: SyntaxError, source: str) -> str:
     """Return why a cell is not valid Python, with the line and, where it is plain, what to do."""
+    if advice := _advise_on_syntax(error, source):
+        return f"This is not valid Python, at line {error.lineno}. {advice}"
     lines = source.splitlines()
     line = lines[error.lineno - 1].strip() if error.lineno and error.lineno <= len(lines) else ""
     where = f", at line {error.lineno}" if error.lineno else ""
@@ -207,6 +242,15 @@ def _describe_syntax_error(error: SyntaxError, source: str) -> str:
     if error.msg == "'return' outside function":
         return f"{said}. A line that begins with def comes first, and the lines of its function are indented: {line}"
     return f"{said}: {line}" if line else said
+
+
+def _advise_on_syntax(error: SyntaxError, source: str) -> str:
+    """Return what to do about text that is no Python but something beginners bring; "" for others."""
+    lines = source.splitlines()
+    line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
+    said = f"{error.msg} in line: {line.strip()}"
+    advice = next((match.expand(advice) for of, advice in SYNTAX if (match := re.search(of, said))), "")
+    return f"{advice} {line.strip()}" if advice.endswith(":") else advice
 
 
 def _compile_cell(source: str, file: str) -> list[CodeType]:
@@ -266,11 +310,13 @@ def _is_text(statement: ast.stmt) -> bool:
 def _with_advice(message: str) -> str:
     """Return a message with what the page has to add to it: it has no PyTorch, and an older NumPy."""
     if "No module named 'torch" in message or "name 'torch' is not defined" in message:
-        return f"{message} {NO_TORCH}"
+        return f"{with_full_stop(message)} {NO_TORCH}"
     if "No module named 'scipy" in message:
-        return f"{message} {NO_SCIPY}"
+        return f"{with_full_stop(message)} {NO_SCIPY}"
     if "module 'numpy' has no attribute" in message:
-        return f"{message} {OLD_NUMPY.format(page=np.__version__)}"
+        return f"{with_full_stop(message)} {OLD_NUMPY.format(page=np.__version__)}"
+    if (advice := advise_on(message)) and advice not in message:
+        return f"{with_full_stop(message)} {advice}"
     return message
 
 

@@ -28,7 +28,7 @@ TORCH_MARK = ' <span class="course-needs-torch-mark">(PyTorch)</span>'
 TOTAL = """<div class="course-here course-total"><p>Write your answers here, and press <b>Check</b>: nothing has to be
 installed. {some} The checks run in this browser, which also keeps what you write; nothing that you type leaves it. The
 answers can be found in the code of this page, so its points are for your own study.</p></div>"""
-SOME = """{here} of the {all} exercises can be done on this page. The others need PyTorch and are done in JupyterLab:
+SOME = """{here} of the {all} exercises can be done on this page. The rest need PyTorch and are done in JupyterLab:
 <a href="{up}start.html">get the course</a>."""
 IMPORTS = "# Every answer on this page finds these."
 FOR_JUPYTERLAB = "*The cell below is for JupyterLab, where it runs with your function.*"

@@ -486,7 +486,7 @@ KEYS = [  # what is typed, key by key; the editor indents a new line and closes 
     "Enter",
     "def softmax_row(row):",
     *("Enter", "Backspace", "Tab"),
-    "'''One row / its sum.'",  # at the end the first quote passes all three that the editor has put there
+    "'''One row / its sum.'''",  # at the end the first quote passes all three, and the others add nothing
     "Enter",
     "exps = [math.exp(x - max(row)) for x in row]",
     "Enter",
@@ -565,6 +565,89 @@ def test_stop_keeps_what_was_printed_and_another_exercise_says_why_it_stops_the_
         assert text.startswith("hello") and "Stopped" in text
     assert "another exercise was started" in text
     other.get_by_text("It ran and printed nothing.").wait_for()
+
+
+def test_a_check_says_at_which_step_it_is_while_it_runs(opened):
+    page = opened(DAY1)
+    place = place_of(page)
+    slow = STUB.format("import time\n    time.sleep(1)\n    return row")
+    write(place, slow)
+    place.get_by_role("button", name="Check").click()
+    place.locator(".course-state").get_by_text(re.compile(r"^Checking … step \d+ of \d+, \d+ s$")).wait_for()
+    place.get_by_role("button", name="Stop").click()
+    assert place.locator(".course-state").inner_text() == "not checked yet"
+
+
+def test_a_result_below_the_window_comes_into_view(day1):
+    day1.set_viewport_size({"width": 1280, "height": 400})
+    place = place_of(day1)
+    write(place, NAIVE + "\n" * 25)
+    day1.keyboard.press("Control+Home")
+    result_after(place, lambda: day1.keyboard.press("Shift+Enter"))
+    box = place.locator(".course-result").bounding_box()
+    assert box["y"] + min(box["height"], 200) <= 400 + 1
+    day1.set_viewport_size({"width": 1280, "height": 720})
+
+
+def test_an_older_tab_does_not_overwrite_what_a_newer_one_kept(opened):
+    first = opened(DAY1)
+    place = place_of(first)
+    write(place, "# mine\n")
+    second = opened.again(first.context, DAY1)
+    write(place_of(second), "# newer\n")
+    first.get_by_text("This answer was changed in another tab.").first.wait_for()
+    write(place, "# mine, typed on\n")
+    first.wait_for_timeout(500)
+    third = opened.again(first.context, DAY1)
+    place_of(third).get_by_text("# newer").wait_for()
+    third.close()
+    first.get_by_role("button", name="Keep this text").click()
+    second.get_by_text("This answer was changed in another tab.").first.wait_for()
+    second.get_by_role("button", name="Take that text").click()
+    assert "typed on" in place_of(second).locator(".cm-content").inner_text()
+    assert not second.get_by_text("This answer was changed in another tab.").first.is_visible()
+
+
+LUMINANCE = """(of) => {  // the contrast of an editor's text with what is selected, as WCAG counts it
+  const rgb = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((each) => each / 255)
+    .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, each, i) => sum + each * [0.2126, 0.7152, 0.0722][i], 0);
+  const over = (top, below) => top.slice(0, 3).map((each, i) => each * (top[3] ?? 1) + below[i] * (1 - (top[3] ?? 1)));
+  const style = (name) => getComputedStyle(document.querySelector(name));
+  const ground = rgb(style(".course-code").backgroundColor);
+  const chosen = over(rgb(style(`${of} .cm-selectionBackground`).backgroundColor), ground);
+  const [one, other] = [light(rgb(style(`${of} .cm-editor`).color)), light(chosen)].sort();
+  return (other + 0.05) / (one + 0.05);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_selected_can_be_read_and_no_line_passes_over_its_number(opened, scheme):
+    page = opened(DAY1, color_scheme=scheme, viewport={"width": 390, "height": 800})
+    place_of(page).locator(".course-code").click()  # the line that is to be written is selected
+    page.locator(".cm-selectionBackground").first.wait_for()
+    assert page.evaluate(LUMINANCE, ".course-code") > 4.5
+    write(place_of(page), f"def softmax_row(row):\n    return [{'x, ' * 60}]\n")
+    scroller = place_of(page).locator(".cm-scroller")
+    assert scroller.evaluate("each => each.scrollWidth <= each.clientWidth")  # long lines are broken
+    alpha = place_of(page).locator(".cm-gutters").evaluate("each => getComputedStyle(each).backgroundColor")
+    assert alpha.startswith("rgb(")  # opaque
+
+
+def test_on_a_phone_no_button_lies_on_a_result(opened):
+    page = opened(DAY1, viewport={"width": 390, "height": 800})
+    page.mouse.wheel(0, 3000)
+    page.wait_for_timeout(300)
+    page.mouse.wheel(0, -300)
+    page.wait_for_timeout(500)
+    assert not page.locator("#pst-back-to-top").is_visible()
+
+
+def test_the_contents_mark_what_needs_torch(opened):
+    page = opened("exercises/day3_causal_masking")
+    marked = page.locator("nav.page-toc li").filter(has_text="(PyTorch)")
+    assert marked.count() == len(all_exercises(3)) - len(WITHOUT_TORCH[3])
 
 
 def test_axe_finds_nothing_before_and_after_a_check_in_both_themes_and_on_a_phone(opened):

@@ -391,7 +391,8 @@ def test_the_check_counts_names_what_was_caught_and_hints_at_what_got_away(capsy
     )
     assert max(map(len, message.splitlines())) <= 88
     assert message.startswith("tells_right: not yet, ")
-    assert "✓ keeps 12 right implementations" in message and "✗ catches 32 wrong ones, but for number" in message
+    assert "✓ keeps all 12 right implementations" in message
+    assert re.search(r"✗ catches \d+ of 32 wrong ones, not number \d+", message)
     assert "softmax over the queries" not in message  # on a symmetric matrix it got away
     message = " ".join(message.split())
     assert "Caught: " in message and "a sigmoid" in message and "A hint at one that got away: " in message
@@ -732,3 +733,14 @@ def test_what_several_caches_share_is_gone_with_its_line():
 
 def test_only_these_exercises_are_duels():
     assert all(find_ladder(day, NAME).duel for day in DAYS)
+
+
+def test_a_test_that_calls_all_right_or_all_wrong_is_told_without_a_list_of_numbers():
+    from course_utils.checks.judge.duel_verdict import describe_duel
+    from course_utils.checks.judge.rungs import visible_implementations
+
+    names = [each.name for each in visible_implementations(3)]
+    text = describe_duel(3, [(name, False) for name in names])
+    assert "✗ keeps none of the 12 right implementations" in text and "✗ catches none of the 32 wrong ones" in text
+    text = describe_duel(3, [(name, True) for name in names])
+    assert "✓ keeps all 12 right implementations" in text and "✓ catches all 32 wrong ones" in text

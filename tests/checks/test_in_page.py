@@ -196,6 +196,17 @@ SAID = {
     "a generator": (ROW.format("return (x for x in row)"), "Return a list: square brackets in place of the round"),
     "SciPy": (ROW.format("import scipy.elsewhere"), "SciPy is not on this page"),
     "a power": (ROW.format("return [2.0 ^ x for x in row]"), "In Python a power is **."),
+    "a list for a number": (ROW.format("return [math.exp(row)]"), "math.exp takes one number: call it for each entry."),
+    "a slip in a name": (
+        ROW.format("reslt = row\n    return result"),
+        "is not defined (did you mean reslt?), at line 5",
+    ),
+    "another language's true": (ROW.format("done = true"), "Python writes True and False"),
+    "a comparison": ("weights == 1", "To set a value write one =, not two."),
+    "parameters": (
+        "def softmax_row(a, row): return row",
+        "Leave the parameters in its first line as the exercise gives them.",
+    ),
     "an unknown name": (ROW.format("return [exp(x) for x in row]"), "name 'exp' is not defined, at line 4"),
 }
 
@@ -205,6 +216,90 @@ def test_what_everybody_does_first_is_answered_plainly(cell, said):
     text = " ".join(checked(cell)["text"].split())
     assert said in text
     assert "e^x / e^x" not in text and "second mistake" not in text  # nothing was computed to which these would apply
+
+
+PASTED = {  # what beginners bring that is no Python, and what they are told
+    "```python\nx = 1\n```": "Remove the lines with ```",
+    "Here is the function:\nx = 1": "This line is no code.",
+    "x = “a”": "Write straight quotes",
+    "def f():\n\xa0   return 1": "One space is not an ordinary one",
+    "x = [0,183, 0,09]": "Write decimals with a point, as in 0.183",
+    "const x = 1": "Python has no const: write x = and the value.",
+    "int bytes = 2 * 3": "Python names no type: write bytes = and the value.",
+    "For x in row:\n    pass": "Python writes this word in small letters",
+    "// a comment": "A comment begins with # in Python",
+    "if a && b:\n    pass": "Python writes and, or, not",
+    "if x {\n  y\n}": "A block has no braces",
+    "i++": "Python has no ++",
+    "  def f():\n    return 1": "Remove the spaces before this line",
+    "def f():\n    a = 1\n\tb = 2": "Indent with spaces alone",
+    "e <- 3": "To set a value write = and not <-.",
+}
+
+
+@pytest.mark.parametrize(("cell", "said"), PASTED.items(), ids=range(len(PASTED)))
+def test_what_is_no_python_is_told_in_the_words_of_where_it_comes_from(cell, said):
+    assert said in in_page.run(1, [], {}, cell)
+
+
+@pytest.mark.parametrize("cell", ["x = (1", "def f()\n    return 1", "a b", "x = 7 // 2 +", "if x = 1:\n    pass"])
+def test_other_faults_have_pythons_own_words(cell):
+    said = in_page.run(1, [], {}, cell)
+    assert "This is not valid Python: " in said and "//" not in said.partition("line 1")[0]
+
+
+def test_run_says_that_only_check_lends_functions():
+    assert in_page.ONLY_CHECK_LENDS in in_page.run(1, [], {}, "scale_scores([[1.0]], 1)")
+    assert in_page.ONLY_CHECK_LENDS not in in_page.run(1, [], {}, "anything_else")
+
+
+def test_an_error_in_an_earlier_answer_says_where_both_lines_are():
+    given, _, answers = cells_of(1)
+    records = []
+    cell = "def attention_lists(Q, K, V):\n    weights = softmax_row(scores(Q, K))\n    return weights, weights\n"
+    in_page.check(1, "attention_lists", given, {**answers, "attention_lists": cell}, cell, records.append)
+    text = " ".join(records[0]["text"].split())
+    assert "in softmax_row at its line 4, exps = " in text or "in softmax_row at its line 5, exps = " in text
+    assert "called at line 2 of its cell: weights = softmax_row(scores(Q, K))." in text
+
+
+def test_an_error_of_the_check_is_not_put_on_the_learner():
+    cell = cells_of(2)[2]["saturation"].replace(".mean()\n", "\n")
+    text = checked(cell, 2, "saturation")["text"]
+    assert "TypeError" not in text and "shape (50,), expected ()" in text
+
+
+def test_parameters_that_do_not_fit_get_no_example():
+    for cell in ("def softmax_row(): return 1", "def softmax_row(self, row): return row"):
+        assert "smallest input" not in checked(cell)["text"]
+
+
+QUANTISE = """
+def quantise(x):
+    scales = np.broadcast_to(max(abs(x).max() / 127, 1e-12), (*x.shape[:-1], 1))
+    return np.round(x / scales).astype(np.int8), scales.astype(np.float32)
+
+def dequantise(integers, scales):
+    return integers.astype(np.float64) * scales
+"""
+
+
+def test_what_is_counted_beside_the_steps_is_not_called_steps():
+    text = " ".join(checked(QUANTISE, 5, "quantise")["text"].split())
+    assert "of 19 steps passed" in text and "of the 20 results that are wrong" in text
+
+
+def test_an_example_of_a_second_function_has_its_parameters_and_types():
+    cell = cells_of(5)[2]["quantise"].replace("return integers *", "return integers.astype(float) *")
+    text = checked(cell, 5, "quantise")["text"]
+    assert "more_1" not in text and "dtype=np.int8" in text and "scales = " in text
+
+
+def test_a_check_tells_at_which_step_it_is():
+    told = []
+    in_page.check(1, "softmax_row", cells_of(1)[0], {}, ROW.format("return row"), lambda record: None, told.append)
+    count = int(told[-1].split()[-1])
+    assert told[:count] == [f"step {number} of {count}" for number in range(1, count + 1)]
 
 
 def test_the_stub_itself_is_not_written_yet():

@@ -27,6 +27,10 @@ def test_a_card_of_the_text_in_the_editor_is_not_out_of_date(news):
     assert news["checked"] == {"card": "a card", "outdated": False, "loading": False}
 
 
+def test_a_check_says_at_which_step_it_is_and_for_how_long(news):
+    assert news["during"] == "Checking … step 3 of 19, 0 s" and news["after"] == ""
+
+
 @pytest.mark.parametrize("scene", ["typed", "reset"])
 def test_a_card_is_out_of_date_when_the_text_changes_during_its_check(news, scene):
     assert news[scene] == {"card": "a card", "outdated": True, "loading": False}

@@ -138,7 +138,7 @@ FACTS: tuple[tuple[str, str, Test], ...] = (
     ),
     (
         "a factor",
-        "is off by a plain factor: is something counted too often, or mistaken for something else?",
+        "is off by a constant factor: is something counted too often, or mistaken for something else?",
         lambda a, b: _is_plain(_factor(a, b)),
     ),
     (

@@ -120,7 +120,9 @@ def _relate_numbers(
         for look in looks:
             found = look(pairs)
             if found and not (found.name == ALWAYS_THE_SAME and any(held)):
-                return _about_part(_with_steps(found, held, found.count or len(pairs), counts[part]), part, ladder)
+                unit = "steps" if len(ladder.names) < 2 else "results"  # a function may return several on a step
+                told = _with_steps(found, held, found.count or len(pairs), counts[part], unit)
+                return _about_part(told, part, ladder)
     # Attention with other scores is found by fitting a factor, which takes long.
     first = ladder.returns[0] if ladder.returns else ""
     if scaled and (found := _other_scale(parts.get(first, ()), scaled)):
@@ -195,13 +197,19 @@ def _place(ladder: Ladder, part: str) -> int:
     return ladder.returns.index(part) if part in ladder.returns else len(ladder.returns)
 
 
-def _with_steps(found: Relation, held: Sequence[bool], count: int, wrong: int) -> Relation:
-    """Add to a relation's message where it holds: not on rungs that hold, and on `count` of the wrong ones."""
+def _with_steps(found: Relation, held: Sequence[bool], count: int, wrong: int, unit: str = "steps") -> Relation:
+    """Add to a relation's message where it holds: not on rungs that hold, and on `count` of the wrong ones.
+
+    Args:
+        unit: what is counted, in words.
+    """
     message = found.message
     if count == wrong and not any(held):
         return found
-    steps = "the steps" if count == wrong else f"{count} of the {wrong} steps"
-    return replace(found, message=f"On {steps} where it is wrong, {message[0].lower()}{message[1:]}")
+    where = "the steps where it is wrong"
+    if count < wrong:
+        where = f"{count} of the {wrong} {unit} {'where it is' if unit == 'steps' else 'that are'} wrong"
+    return replace(found, message=f"On {where}, {message[0].lower()}{message[1:]}")
 
 
 def _about_part(found: Relation, part: str, ladder: Ladder) -> Relation:

@@ -208,7 +208,7 @@ SHAPES: tuple[tuple[str, str, Callable[[tuple, tuple], bool]], ...] = (
     ("an array for a number", "The result should be a single number, but it is an array.", lambda a, b: not b),
     ("a number for an array", "The result should be an array, but it is a single number.", lambda a, b: not a),
     ("an axis too many", "The result has one axis too many.", lambda a, b: len(a) == len(b) + 1),
-    ("an axis too few", "The result has one axis too few.", lambda a, b: len(a) == len(b) - 1),
+    ("an axis too few", "The result lacks an axis.", lambda a, b: len(a) == len(b) - 1),
     ("another number of axes", "The result has the wrong number of axes.", lambda a, b: len(a) != len(b)),
     ("one axis of another length", "One axis of the result has the wrong length.", _one_axis_differs),
     ("axes of other lengths", "The axes of the result have the wrong lengths.", lambda a, b: len(a) == len(b)),

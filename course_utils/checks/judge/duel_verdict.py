@@ -146,10 +146,17 @@ def describe_duel(day: int, rungs: Sequence[tuple[str, bool]]) -> str:
     caught = [each.name for each in wrong if held.get(each.name)]
     away = [str(number) for number, each in enumerate(wrong, 1) if not held.get(each.name)]
     condemned = [each.name for each in right if not held.get(each.name)]
-    lines = [f"{'✗' if condemned else '✓'} keeps {len(right)} right implementations"]
-    lines[0] += f", but for: {', '.join(condemned)}" if condemned else ""
-    lines.append(f"{'✗' if away else '✓'} catches {len(wrong)} wrong ones")
-    lines[1] += f", but for number {', '.join(away)}" if away else ""
+    keeps = f"keeps all {len(right)} right implementations"
+    if condemned:
+        keeps = f"keeps {len(right) - len(condemned)} of {len(right)} right implementations, not {', '.join(condemned)}"
+    if len(condemned) == len(right):
+        keeps = f"keeps none of the {len(right)} right implementations"
+    catches = f"catches all {len(wrong)} wrong ones"
+    if away:
+        catches = f"catches {len(wrong) - len(away)} of {len(wrong)} wrong ones, not number {', '.join(away)}"
+    if len(away) == len(wrong):
+        catches = f"catches none of the {len(wrong)} wrong ones"
+    lines = [f"{'✗' if condemned else '✓'} {keeps}", f"{'✗' if away else '✓'} {catches}"]
     if caught and away:
         lines.append(f"Caught: {', '.join(caught)}")
     return "\n".join(textwrap.fill(each, WIDTH, initial_indent="  ", subsequent_indent="    ") for each in lines)

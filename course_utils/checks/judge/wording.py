@@ -27,11 +27,28 @@ ADVICE = (
     (r"unreadable: an? (generator|map|zip|filter) is not a number",
      "Return a list: square brackets in place of the round ones, or list(…) around it."),
     (r"unsupported operand type\(s\) for \^", "In Python a power is **."),
+    (r"name '(true|false)' is not defined", r"Python writes True and False, with a capital letter."),
+    (r"name 'null' is not defined", "Python writes None."),
+    (r"name '(NaN|nan)' is not defined", "It is math.nan or np.nan."),
+    (r"name '(Infinity|Inf|inf)' is not defined", "It is math.inf or np.inf."),
+    (r"name '(\w+)' is not defined[^,]*, at line \d+ of its cell: \1 ==", "To set a value write one =, not two."),
+    (r"name '(\w+)' is not defined[^,]*, at line \d+ of its cell: \1 ?<-", "To set a value write = and not <-."),
+    (r"arrays can be converted to Python scalars.*math\.(\w+)\(", r"math.\1 takes one number, np.\1 an array."),
+    (r"must be real number, not list.*math\.(\w+)\(", r"math.\1 takes one number: call it for each entry."),
+    (r"'float' object has no attribute '(\w+)'",
+     r"It is a single number, which has no \1. The functions of math give one number, those of NumPy an array."),
     (r"unexpected keyword argument 'dim'", "NumPy calls it axis."),
     (r"unexpected keyword argument 'keepdim'", "NumPy calls it keepdims."),
     (r"TypeError: \S*\.\S*\(\) takes \d+ positional arguments? but \d+ (was|were) given",
      "Is self missing as the first parameter?"),
 )  # fmt: skip
+PARAMETERS = "Leave the parameters in its first line as the exercise gives them."
+
+# An error at no line of the answer: the call of the check itself failed.
+ABOUT_PARAMETERS = re.compile(
+    r"TypeError: \w+\(\) (takes (from )?\d+ .*positional arguments? but \d+ (was|were) given"
+    r"|missing \d+ required positional arguments?: [^:]*|got an unexpected keyword argument '\w+')"
+)
 
 
 def describe_call(name: str, line: int, reason: str) -> str:
@@ -65,12 +82,20 @@ def describe_error(rung: str, error: str, hint: str) -> str:
     """Describe an error on a rung; "it raised" is left out for a result that the check could not read."""
     kind, _, text = error.partition(": ")
     sentence = text or "the result cannot be read" if kind == BAD_RESULT else f"it raised {error}"
-    return f"On “{rung}” {_with_full_stop(sentence)} {advise_on(error) or hint}"
+    return f"On “{rung}” {with_full_stop(sentence)} {advise_on(error) or hint}"
 
 
 def advise_on(error: str) -> str:
     """Return what to do about an error that beginners make in Python itself; "" for others."""
-    return next((advice for pattern, advice in ADVICE if re.search(pattern, error)), "")
+    if is_about_parameters(error):
+        return PARAMETERS
+    found = ((re.search(pattern, error), advice) for pattern, advice in ADVICE)
+    return next((match.expand(advice) for match, advice in found if match), "")
+
+
+def is_about_parameters(error: str) -> bool:
+    """Return whether an error says that the check calls a function with other arguments than it takes."""
+    return ABOUT_PARAMETERS.fullmatch(error) is not None
 
 
 def hint_on(error: str, rung: Rung) -> str:
@@ -90,7 +115,7 @@ def describe_failure(comparison: Comparison, place: int) -> str:
     # An error, which an entry that cannot be read gives as well.
     if outcome.error and by_hand:
         text = outcome.error.partition(": ")[2] or outcome.error
-        return _with_full_stop(text if text.startswith(rung.name) else f"{rung.name}: {text}")
+        return with_full_stop(text if text.startswith(rung.name) else f"{rung.name}: {text}")
     if outcome.error:
         return describe_error(rung.name, outcome.error, hint_on(outcome.error, rung))
 
@@ -142,5 +167,6 @@ def _describe_difference(comparison: Comparison, place: int, part: str, i: int) 
     return f"On “{rung.name}” {part}{index} is {texts[0]}, expected {texts[1]}. {rung.why}"  # the shape is right
 
 
-def _with_full_stop(sentence: str) -> str:
+def with_full_stop(sentence: str) -> str:
+    """Return a sentence with a full stop if it has no end of its own."""
     return sentence if sentence.endswith((".", "?")) else f"{sentence}."

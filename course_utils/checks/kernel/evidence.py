@@ -6,6 +6,7 @@ evidence, and the grader, which has the answers, compares.
 
 from __future__ import annotations
 
+import difflib
 import random
 import sys
 import traceback
@@ -296,7 +297,12 @@ def _run_rung(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict[
     """Call an answer with the arguments of a rung, and return the parts of its result, or its measure."""
     function = _lookup(rung.of or ladder.names[0], namespace)
     if rung.measure:
-        measured = rung.measure(function, *rung.args)
+        try:
+            measured = rung.measure(function, *rung.args)
+        except (TypeError, ValueError) as error:
+            if _comes_from_a_measure(error, function):
+                raise BadResult(f"the check cannot read what the function returned: {error}") from None
+            raise
         return _parts_as_numbers(measured if isinstance(measured, Mapping) else {"measure": measured})
     result = function(*rung.args)
     if len(ladder.returns) == 1:
@@ -306,6 +312,14 @@ def _run_rung(rung: Rung, ladder: Ladder, namespace: Mapping[str, Any]) -> dict[
     if not isinstance(result, (tuple, list)) or len(result) != len(ladder.returns):
         raise BadResult(f"the function returned {describe(result)}; it should return ({', '.join(ladder.returns)})")
     return {part: _part_as_numbers(value, ladder) for part, value in zip(ladder.returns, result, strict=True)}
+
+
+def _comes_from_a_measure(error: Exception, function: Callable) -> bool:
+    """Return whether a function of a notebook has returned, and the measure could not use what it returned."""
+    code = getattr(function, "__code__", None)
+    if code is None or not IN_A_CELL.search(code.co_filename) or str(error).startswith(f"{function.__qualname__}()"):
+        return False
+    return not any(IN_A_CELL.search(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _parts_as_numbers(parts: Mapping[str, Any]) -> dict[str, Numbers]:
@@ -342,6 +356,8 @@ def describe_error(error: BaseException) -> str:
         text = ""
     if isinstance(error, BadResult):
         return f"{BAD_RESULT}: {text}"[:300]
+    if isinstance(error, NameError) and (close := _close_name(error)):
+        text = f"{text} (did you mean {close}?)"
     if isinstance(error, NotImplementedError) and text in ("", UNWRITTEN) and (called := _called_by_the_answer(error)):
         text = f"{called} is not written yet"
     description = f"{type(error).__name__}: {text}"[:300].rstrip(": ") + _line_of_cell(error)
@@ -355,12 +371,31 @@ def _called_by_the_answer(error: BaseException) -> str:
 
 
 def _line_of_cell(error: BaseException) -> str:
-    """Return at which line of a notebook cell an error arose, with the line itself; empty if it arose in no cell."""
+    """Return at which line of a notebook cell an error arose, with the line itself; empty if it arose in no cell.
+
+    An error in a function of another cell has that function's name and line first.
+    """
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if IN_A_CELL.search(frame.filename)]
     is_stub = isinstance(error, NotImplementedError) and str(error) in ("", UNWRITTEN)
     if is_stub or not frames or not frames[-1].line:
         return ""
-    return f", at line {frames[-1].lineno}{IN_ITS_CELL}: {frames[-1].line[:100]}"
+    own, last = frames[0], frames[-1]
+    if own.filename == last.filename:
+        return f", at line {last.lineno}{IN_ITS_CELL}: {last.line[:100]}"
+    called = next(frame.name for frame in frames if frame.filename == last.filename)
+    caller = [frame for frame in frames if frame.filename == own.filename][-1]
+    where = f", in {called} at its line {last.lineno}, {last.line[:100]}, called"
+    return f"{where} at line {caller.lineno}{IN_ITS_CELL}: {(caller.line or '')[:100]}"
+
+
+def _close_name(error: NameError) -> str:
+    """Return the name of a variable of the cell that resembles the one that is not defined; "" if none does."""
+    frames = [*traceback.walk_tb(error.__traceback__)]
+    frame = frames[-1][0] if frames else None
+    if not error.name or frame is None or not IN_A_CELL.search(frame.f_code.co_filename):
+        return ""
+    known = [name for name in (*frame.f_locals, *frame.f_globals) if not name.startswith("_")]
+    return next(iter(difflib.get_close_matches(error.name, known, 1, 0.8)), "")
 
 
 def _lookup(name: str, namespace: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ const PATIENCE = 600; // milliseconds until what changed is said
 const WAIT = 1500; // milliseconds to wait for an answer from Python
 const TURNS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const HELP =
-  "Drag the tip of the query, tap where it shall point, or move it with arrow keys; + and − change its length alone.";
+  "Drag the tip of the query, tap where it should point, or move it with arrow keys; + and − change its length alone.";
 const UNANSWERED = "has not answered for this query: that needs Python, in JupyterLab.";
 const PATH_NOTE =
   "The heavier a value's weight, the thicker its line. The dashed arrow is where the output goes as the query grows.";
@@ -399,7 +399,7 @@ class QueryPlaneView {
     if (share - weights[next] < 0.05)
       return `“${name}” and “${this.names[next]}” share the lead: the output is drawn to both of their values.`;
     const most = `“${name}” has most, ${share.toFixed(2)}`;
-    return `${most}: the output leans towards its value and is held back by the others.`;
+    return `${most}: the output leans towards its value, and the other values pull it back.`;
   }
 
   // What their function said stays, faint, until it answers for this query; where no answer comes, that is said.

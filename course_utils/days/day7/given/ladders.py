@@ -472,7 +472,7 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
         rung("the last block is half full", (4, 3, 4, 2), [2, 0], 4,
             "Only length tokens are there: the rest is rubbish."),
         rung("rubbish is NaN", (5, 3, 2, 4), [4, 1], 5,
-            "Slots behind the end may hold anything. A weight of 0 times NaN is NaN: cut the rubbish off.", spoil=True),
+            "Slots after the end may hold anything. A weight of 0 times NaN is NaN: cut the rubbish off.", spoil=True),
         rung("a table that is longer", (6, 2, 3, 3), [5, 2, 0], 3, "A table may name blocks that are not filled yet.",
             spoil=True),
         rung("blocks of one token", (6, 1, 3, 2), [4, 2, 5, 0], 4, "Every token may lie elsewhere."),
@@ -490,7 +490,7 @@ def paged_attention(rng: np.random.Generator) -> list[Rung]:
             "It is the largest score that is taken off: e^1000 overflows."),
         Rung("scores below −10 000, and room behind them",
             (np.ones(1), np.array([[[-5e4], [-5e4 - 1], [0.0]]]), np.array([[[1.0], [4.0], [9.0]]]), np.array([0]), 2),
-            "What lies behind the end is cut off, or its score is −∞: −10 000 is a score like any other."),
+            "What comes after the end is cut off, or its score is −∞: −10 000 is a score like any other."),
     ]  # fmt: skip
 
 
