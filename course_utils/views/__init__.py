@@ -24,6 +24,7 @@ WIDGETS = {
     "ProgressMap": "course_map",
     "QueryPlane": "query_plane",
     "Quiz": "quiz",
+    "RopeClock": "rope_clock",
     "SaturationExplorer": "saturation",
     "ServingTimeline": "timeline",
     "SpeculativeStepper": "speculative",
