@@ -49,7 +49,8 @@ class RopeClock(CourseWidget):
         if whole("d_head", d_head) not in (4, 6, 8):
             raise ValueError(f"d_head is {d_head}: give 4, 6 or 8")
         layout = {"last": _LAST, "bases": list(_BASES), "pairs": d_head // 2, "chart": _CHART}
-        super().__init__(query=whole("query", query, least=0), key=whole("key", key, least=0), base=base, _layout=layout)
+        places = {"query": whole("query", query, least=0), "key": whole("key", key, least=0)}
+        super().__init__(**places, base=base, _layout=layout)
 
     @property
     def speeds(self) -> np.ndarray:
