@@ -25,6 +25,7 @@ WIDGETS = {
     "ProgressMap": "course_map",
     "QueryPlane": "query_plane",
     "Quiz": "quiz",
+    "RopeClock": "rope_clock",
     "SaturationExplorer": "saturation",
     "ServingTimeline": "timeline",
     "SpeculativeStepper": "speculative",

@@ -420,6 +420,19 @@ def stepper(page):
 
 
 @moved(
+    "RopeClock",
+    views.RopeClock,
+    ("input[type=range]", "ArrowRight", ".course-clock-told"),
+)
+def rope_clock(page):
+    cosine = ".course-clock-cos >> nth=1"
+    changes(page, lambda: button(page, "base 100", exact=True).click(), ".course-clock-told", cosine)
+    before = text(page, ".course-clock-told")
+    button(page, "move both by +10").click()
+    assert text(page, ".course-clock-told") == before
+
+
+@moved(
     "TemperatureExplorer",
     lambda: views.TemperatureExplorer([2, 1, 0.5], d_ks=[4]),
     ("input[type=range]", "ArrowRight", ".course-temperature-number >> nth=1"),
