@@ -7,6 +7,8 @@ wanted, such as `elu_plus_one`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -117,6 +119,33 @@ def delta_chunked(q: ArrayLike, k: ArrayLike, v: ArrayLike, beta: ArrayLike, chu
         outputs.append(q_c @ S + np.tril(q_c @ k_across) @ written)
         S = S + k_across @ written
     return np.concatenate(outputs, axis=-2)
+
+
+def read_errors(counts: Sequence[int], d: int, draws: int = 200, seed: int = 8) -> dict[str, list[float]]:
+    """How far reads from a state are off that holds so many pairs, beside the size of a value: by name, one a count.
+
+    Keys are random, of length 1 and d numbers, and so are the d numbers of each value, N(0, 1). "added" is the error of
+    all pairs in linear attention's state, "delta rule" that in the delta rule's with β = 1, and "delta rule, newest" of
+    it that of the pair written last. Root mean squares over the draws.
+    """
+    rng = np.random.default_rng(seed)
+    keys, values = rng.normal(size=(2, draws, max(counts), d))
+    keys = keys / np.linalg.norm(keys, axis=-1, keepdims=True)
+    states = dict.fromkeys(("added", "delta rule"), np.zeros((draws, d, d)))
+    errors: dict[str, list[float]] = {"added": [], "delta rule": [], "delta rule, newest": []}
+    for t in range(max(counts)):
+        key, value = keys[:, t, :, None], values[:, t, None]  # (draws, d, 1), (draws, 1, d)
+        states = {
+            "added": states["added"] + key * value,
+            "delta rule": states["delta rule"] + key * (value - np.swapaxes(key, -1, -2) @ states["delta rule"]),
+        }
+        if t + 1 not in counts:
+            continue
+        wrong = {name: keys[:, : t + 1] @ S - values[:, : t + 1] for name, S in states.items()}
+        wrong["delta rule, newest"] = wrong["delta rule"][:, -1:]
+        for name, each in wrong.items():
+            errors[name].append(float(np.sqrt((each**2).mean())))
+    return errors
 
 
 def _arrays(q: ArrayLike, k: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ WIDGETS = {
     "HeadExplorer": "head_explorer",
     "HeadGallery": "gallery",
     "MaskPainter": "painter",
+    "MemoryBoard": "memory_board",
     "MemoryCalculator": "calculator",
     "OnlineSoftmaxStepper": "online_softmax",
     "PageTable": "page_table",
@@ -31,6 +32,7 @@ WIDGETS = {
     "TemperatureExplorer": "temperature",
     "TileWalker": "tile_walker",
     "TracePlayer": "trace_player",
+    "WindowLoss": "window_loss",
 }
 
 
