@@ -53,7 +53,7 @@ def token_losses(real: Real, tokens: Tensor, mask: Tensor | None = None) -> Tens
 
 @torch.no_grad()
 def first_token_shares(real: Real, tokens: Tensor) -> Tensor:
-    """Return the share of attention that each head gives the first token: (layers, heads), over queries from FROM on."""
+    """Return the share that each head gives the first token: (layers, heads), the mean over queries from FROM on."""
     weights = real.model(tokens, return_weights=True)[1]
     return torch.stack([each[0, :, FROM:, 0].mean(-1) for each in weights])
 
@@ -132,8 +132,8 @@ def rows(what: str) -> list[dict[str, Any]]:
 def shares() -> tuple[list[float], list[float]]:
     """By layer, means over texts and heads: (share of attention on the first token, its values' size), 30 each."""
     found = rows("first token")
-    layers = range(len(found[0]["share"]))
-    return tuple([sum(row[key][i] for row in found) / len(found) for i in layers] for key in ("share", "values"))
+    share, values = (torch.tensor([row[key] for row in found]).mean(0).tolist() for key in ("share", "values"))
+    return share, values
 
 
 def curve(room: int | None, sinks: int = 0) -> tuple[list[int], list[float]]:
