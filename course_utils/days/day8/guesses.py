@@ -1,21 +1,82 @@
 """The guesses of day 8's lesson: what each asks, what is computed, and why it comes out so."""
 
+import math
+
 import numpy as np
 
+from course_utils.attention import positions
 from course_utils.costs.zoo import ZOO
+from course_utils.models import position_experiment, positions_record
 from course_utils.views import Guess
 
 # First sitting: where does order come from? ------------------------------------------------------------------------
 
 
-def order_without_positions(changed: float) -> Guess:
-    """Take how far the last output moves when two earlier tokens change places."""
+def order_without_positions(once: np.ndarray) -> Guess:
+    """Take the last outputs (2, d_model) of one layer, before and after two earlier tokens change places."""
     return Guess.choice(
         8, "order without positions",
-        "A layer has a causal mask and no positions. The first two of four tokens change places. What does the last "
-        "output do?",
-        choices=["it stays the same", "it changes"], truth="it stays the same" if changed < 1e-12 else "it changes",
-        why="The last query sees all four tokens, and a sum has no order.",
+        "One such layer reads both orders. Is the output of *arrived* the same?",
+        choices=["it stays the same", "it changes"],
+        truth="it stays the same" if np.allclose(once[0], once[1]) else "it changes",
+        why="*arrived* sees the same three words in both orders, and a sum has no order.",
+    )  # fmt: skip
+
+
+def all_positions_later() -> Guess:
+    moved = positions_record.fact("moved")
+    stays = moved["largest_difference"][-1] < 1e-3 * moved["standard_deviation"]
+    return Guess.choice(
+        8, "all positions later",
+        "In SmolLM2, every token of a text gets a position that is 1,000 larger. What do the logits do?",
+        choices=["they stay the same, up to rounding", "they change a little", "they become useless"],
+        truth="they stay the same, up to rounding" if stays else "they change a little",
+        why="Every layer sees positions only through differences, and these are the same.",
+    )  # fmt: skip
+
+
+def first_logits_that_differ() -> Guess:
+    differ = positions_record.fact("pairs")["largest_difference"]
+    first = next(place for place, each in enumerate(differ) if each > 0)
+    return Guess.choice(
+        8, "first logits that differ",
+        "Which are the first logits that differ from the right ones?",
+        choices=["those after the first token", "those after the second token", "none: no number is lost"],
+        truth=["those after the first token", "those after the second token"][first],
+        why="The first token is at position 0, where nothing is rotated.",
+    )  # fmt: skip
+
+
+def keys_within_reach() -> Guess:
+    slope = positions.alibi_slopes(4)[0].item()
+    return Guess.number(
+        8, "keys within reach",
+        "In the head with slope 1/4, how far back does a key lose 99% of its weight?",
+        truth=math.log(100) / slope, low=1, high=1000, scale="log", unit="positions",
+        why="The factor is 0.01 where distance times slope is ln 100 = 4.6.",
+    )  # fmt: skip
+
+
+def loss_beyond() -> Guess:
+    at, losses = position_experiment.curves()
+    mean = losses["RoPE"].mean(0)
+    return Guess.curve(
+        8, "loss beyond",
+        "A model with RoPE was trained on 64 characters. What is its loss at each of these positions?",
+        [24, 56, 88, 184, 504], truth=lambda place: mean[np.abs(at - place).argmin()], low=1.5, high=4.5, unit="nats",
+        x_label="position in the text", y_label="loss per character",
+        why="Distances up to 63 were seen in training. From there on they are new.",
+    )  # fmt: skip
+
+
+def stretched_best() -> Guess:
+    far = {row["way"]: row["far"] for row in position_experiment.summary()}
+    return Guess.choice(
+        8, "stretched best",
+        "None of the three is trained any further. Which has the lowest loss at positions 448 to 511?",
+        choices=[*position_experiment.STRETCHED],
+        truth=min(position_experiment.STRETCHED, key=far.__getitem__),
+        why="Compare their curves in the next figure, near the beginning too.",
     )  # fmt: skip
 
 

@@ -137,7 +137,9 @@ def by_base(at: Any, losses: Mapping[float, Any], own: float) -> Figure:
     ax.axhline(0, color=palette.INK, linewidth=1)
     ax.set(xlim=(0, at[-1]), xlabel="position in the text", ylabel="rise in loss (nats per token)")
     name_lines(ax)
-    points = "; ".join(f"base {base:,.0f}: {rise[0]:.2f} at first, {rise[-1]:.2f} at last" for base, rise in rises.items())
+    points = "; ".join(
+        f"base {base:,.0f}: {rise[0]:.2f} at first, {rise[-1]:.2f} at last" for base, rise in rises.items()
+    )
     return described(
         fig,
         f"The rise in loss by position when SmolLM2's base of {own:,.0f} is replaced. {points}.",

@@ -7,7 +7,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const RADIUS = 44; // of a clock, in a box from −50 to 50
 const [WIDE, TALL] = [640, 96]; // the chart
 const HINT =
-  "Both hands start at the right and rotate to the left; the shaded angle is their difference. " +
+  "Both hands start at the right and rotate anticlockwise; the shaded angle is their difference. " +
   "Query and key are (1, 0) in each pair, so a pair adds the cosine of that angle to the score.";
 
 const draw = (tag, name, attributes = {}) => {
