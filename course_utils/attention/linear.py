@@ -16,7 +16,7 @@ from course_utils.attention.shapes import check_shapes, whole
 
 
 def elu_plus_one(x: ArrayLike) -> np.ndarray:
-    """A feature map that is positive: x + 1 where x is above 0, e^x elsewhere. Source: Katharopoulos et al. 2020, (7)."""
+    """Positive features: x + 1 where x is above 0, e^x elsewhere. Source: Katharopoulos et al. 2020, equation 7."""
     x = np.asarray(x, dtype=float)
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
 
@@ -34,9 +34,7 @@ def parallel(q: ArrayLike, k: ArrayLike, v: ArrayLike, normalised: bool = False)
     return scores @ v
 
 
-def recurrent(
-    q: ArrayLike, k: ArrayLike, v: ArrayLike, normalised: bool = False, decay: ArrayLike = 1.0
-) -> np.ndarray:
+def recurrent(q: ArrayLike, k: ArrayLike, v: ArrayLike, normalised: bool = False, decay: ArrayLike = 1.0) -> np.ndarray:
     """The same one token at a time, with a state of fixed size: S ← decay · S + k vᵀ, then q S.
 
     decay is a number, or one for each token, (T,), and multiplies the state before the token is written.
@@ -68,9 +66,7 @@ def chunked(q: ArrayLike, k: ArrayLike, v: ArrayLike, chunk: int) -> np.ndarray:
     return np.concatenate(outputs, axis=-2)
 
 
-def delta_recurrent(
-    q: ArrayLike, k: ArrayLike, v: ArrayLike, beta: ArrayLike, decay: ArrayLike = 1.0
-) -> np.ndarray:
+def delta_recurrent(q: ArrayLike, k: ArrayLike, v: ArrayLike, beta: ArrayLike, decay: ArrayLike = 1.0) -> np.ndarray:
     """Write only what is missing: S ← αS, then S ← S + β k (v − kᵀS), then read q S. (…, T, d_v).
 
     beta (…, T) is how much of the difference is written, and decay α, a number or (T,), is applied first. Keys of norm
@@ -94,7 +90,8 @@ def delta_recurrent(
 def delta_parallel(q: ArrayLike, k: ArrayLike, v: ArrayLike, beta: ArrayLike) -> np.ndarray:
     """The delta rule for all tokens at once: what each token writes solves a triangular system, (…, T, d_v).
 
-    Token t writes u_t = β_t (v_t − Σ (k_t · k_s) u_s), summed over s < t, so (I + tril(diag(β) k kᵀ, −1)) u = diag(β) v.
+    Token t writes u_t = β_t (v_t − Σ (k_t · k_s) u_s), summed over s < t, so with the lower triangle L
+    of β k kᵀ, its diagonal left out, (I + L) u = β v.
     Source: Yang et al. 2024 (DeltaNet), section 3.2.
     """
     q, k, v = _arrays(q, k, v)

@@ -53,7 +53,7 @@ def token_losses(real: Real, tokens: Tensor, mask: Tensor | None = None) -> Tens
 
 @torch.no_grad()
 def first_token_shares(real: Real, tokens: Tensor) -> Tensor:
-    """Return the share of attention that each head gives the first token: (layers, heads), over queries from FROM on."""
+    """Return the share that each head gives the first token: (layers, heads), the mean over queries from FROM on."""
     weights = real.model(tokens, return_weights=True)[1]
     return torch.stack([each[0, :, FROM:, 0].mean(-1) for each in weights])
 
@@ -81,7 +81,8 @@ def look_inside(real: Real, tokens: Tensor) -> dict[str, Tensor]:
 def with_stand_in(real: Real, what: str, scores: Tensor) -> Real:
     """Return the model with a window of 127 keys and something in the place of the first token: one of STAND_INS.
 
-    "as one number" puts exp(score) into the denominator of each softmax, for scores (layers, heads), and no key.
+    Only queries from 127 on, whose window has left the first token behind, meet the change. "as one number" puts
+    exp(score) into the denominator of each softmax, for scores (layers, heads), and no key.
     """
     window = 127
     changed = replace(real, model=copy.deepcopy(real.model, {id(w): w for w in real.model.parameters()}))
@@ -98,9 +99,12 @@ def _stand_in(
     n = q.shape[2]
     if what == "as one number":
         return _attend(q, k, v, sliding_window(n, window), scale, logit), torch.empty(0)
-    if what == "without its value":
-        v = torch.cat([torch.zeros_like(v[:, :, :1]), v[:, :, 1:]], dim=2)
-    return _attend(q, k, v, sink_window(n, window, 1), scale), torch.empty(0)
+    whole = _attend(q, k, v, sink_window(n, window, 1), scale)  # (1, h, n, d)
+    if what == "kept":
+        return whole, torch.empty(0)
+    none = torch.cat([torch.zeros_like(v[:, :, :1]), v[:, :, 1:]], dim=2)
+    far = (torch.arange(n) >= window)[:, None]  # (n, 1): queries whose window has left the first token behind
+    return torch.where(far, _attend(q, k, none, sink_window(n, window, 1), scale), whole), torch.empty(0)
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, logit: Tensor | None = None) -> Tensor:
@@ -132,8 +136,8 @@ def rows(what: str) -> list[dict[str, Any]]:
 def shares() -> tuple[list[float], list[float]]:
     """By layer, means over texts and heads: (share of attention on the first token, its values' size), 30 each."""
     found = rows("first token")
-    layers = range(len(found[0]["share"]))
-    return tuple([sum(row[key][i] for row in found) / len(found) for i in layers] for key in ("share", "values"))
+    share, values = (torch.tensor([row[key] for row in found]).mean(0).tolist() for key in ("share", "values"))
+    return share, values
 
 
 def curve(room: int | None, sinks: int = 0) -> tuple[list[int], list[float]]:

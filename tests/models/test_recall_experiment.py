@@ -27,8 +27,6 @@ def test_a_text_asks_for_the_value_that_a_key_was_written_with_last(new_values):
             assert asked[place] is False and asked[place + 1] is (place >= 4 * pairs)
             if asked[place + 1]:
                 assert written[key] == value
-            elif place >= 2 * pairs and not new_values:
-                assert written[key] == value
             written[key] = value
         assert len(written) == pairs
 

@@ -101,6 +101,61 @@ CACHE_MISTAKES = (
 )  # fmt: skip
 
 
+# Two kinds of pairs ---------------------------------------------------------------------------------------------------
+
+
+def regrouped(sizes=lambda rows, heads: (heads, 2, rows // heads // 2), order=(0, 2, 1, 3)):
+    """W with its rows cut into three axes of these sizes, and their order changed."""
+
+    def split_to_interleaved(W, heads):
+        return W.reshape(*sizes(len(W), heads), W.shape[1]).transpose(order).reshape(W.shape)
+
+    return split_to_interleaved
+
+
+def on_columns(W, heads):
+    if W.shape[0] != W.shape[1]:
+        return regrouped()(W, heads)
+    return regrouped()(W.T, heads).T
+
+
+def with_rows(order):
+    """Rows of each head in this order(d)."""
+
+    def split_to_interleaved(W, heads):
+        d = len(W) // heads
+        places = np.concatenate([head * d + np.asarray(order(d)) for head in range(heads)])
+        return W[places]
+
+    return split_to_interleaved
+
+
+PAIR_MISTAKES = (
+    Mistake("the other way", regrouped(sizes=lambda rows, heads: (heads, rows // heads // 2, 2)),
+        "This is the way back, from neighbours to halves. Row p + d/2 has to become row 2p + 1."),
+    Mistake("one head of all rows", regrouped(sizes=lambda rows, heads: (1, 2, rows // 2)),
+        "All rows are taken for one head. Each head has d rows of its own, and pairs within them."),
+    Mistake("heads of as many rows as there are heads",
+        regrouped(sizes=lambda rows, heads: (rows // heads, 2, heads // 2) if heads % 2 == 0
+            else (heads, 2, rows // heads // 2)),
+        "The rows are cut into heads of h rows each. There are h heads of d rows."),
+    Mistake("columns", on_columns, "The columns of a square W move. Its rows make the numbers of queries or keys: move "
+        "those."),
+    Mistake("nothing moved", lambda W, heads: W.copy(), "Nothing has moved. Row p + d/2 has to become row 2p + 1."),
+    Mistake("halves exchanged", with_rows(lambda d: np.roll(np.arange(d), d // 2)),
+        "The halves of each head are exchanged. They have to be taken in turns: rows 0, d/2, 1, d/2 + 1 and so on."),
+    Mistake("the second half first", with_rows(lambda d: [i for p in range(d // 2) for i in (p + d // 2, p)]),
+        "The two numbers of each pair are exchanged. Row p comes first, then row p + d/2: a rotation has a direction."),
+    Mistake("the second half in reverse", with_rows(lambda d: [i for p in range(d // 2) for i in (p, d - 1 - p)]),
+        "Row p is followed by row d − 1 − p. Its partner is row p + d/2."),
+    Mistake("heads in turns", regrouped(sizes=lambda rows, heads: (rows // heads, heads, 1), order=(1, 0, 2, 3)),
+        "The rows are dealt out to the heads in turn. Head 0 has the first d rows."),
+    Mistake("only the first head", lambda W, heads: np.concatenate([
+        regrouped()(W[: len(W) // heads], 1), W[len(W) // heads :]]),
+        "Only the rows of head 0 have moved."),
+)  # fmt: skip
+
+
 # ALiBi ----------------------------------------------------------------------------------------------------------------
 
 
@@ -186,6 +241,84 @@ ALIBI_MISTAKES = (
         "Queries and keys are exchanged. The shape is (heads, queries, keys)."),
     Mistake("half the exponent", biased(slopes=lambda n: [slope**0.5 for slope in slopes(n)]),
         "The exponents are half of what they should be: −8k/n, not −4k/n."),
+)  # fmt: skip
+
+
+# YaRN -----------------------------------------------------------------------------------------------------------------
+
+
+def pair_that_turns(times, d, base, trained):
+    """The number of the pair, in fractions, that makes so many turns in the trained length."""
+    return d * math.log(trained / (2 * math.pi * times)) / (2 * math.log(base))
+
+
+def stretched(ends=lambda d, base, trained: (max(math.floor(pair_that_turns(32, d, base, trained)), 0),
+        min(math.ceil(pair_that_turns(1, d, base, trained)), d - 1)), ramp=lambda share: np.clip(share, 0, 1),
+        number=lambda d: np.arange(d // 2), mixed=lambda own, share, factor: own * (1 - share) + own / factor * share,
+        attention=lambda factor: 0.1 * math.log(factor) + 1):  # fmt: skip
+    """yarn_frequencies with one step exchanged for a wrong one; every step not named is right."""
+
+    def yarn_frequencies(d, base, trained, factor):
+        low, high = ends(d, base, trained)
+        share = ramp((number(d) - low) / (high - low if high != low else 0.001))
+        return mixed(base ** (-np.arange(0, d, 2) / d), share, factor), attention(factor)
+
+    return yarn_frequencies
+
+
+def ends_by(low=math.floor, high=math.ceil, pair=pair_that_turns, least=0, turns=(32, 1)):
+    def ends(d, base, trained):
+        fast, slow = (pair(each, d, base, trained) for each in turns)
+        return max(low(fast), least), min(high(slow), d - 1)
+
+    return ends
+
+
+YARN_MISTAKES = (
+    Mistake("all divided", stretched(ramp=np.ones_like),
+        "All frequencies are divided by the factor: that is interpolation. Fast pairs stay as they are."),
+    Mistake("none divided", stretched(ramp=np.zeros_like),
+        "No frequency has changed. Those of slow pairs are divided by the factor."),
+    Mistake("the ramp upside down", stretched(ramp=lambda share: 1 - np.clip(share, 0, 1)),
+        "The ramp is upside down: fast pairs are divided, and slow ones stay. Slow pairs never finish a turn in "
+        "training, so they are the ones to stretch."),
+    Mistake("the ramp is not cut off", stretched(ramp=lambda share: share),
+        "The ramp goes on below 0 and above 1. Cut it off there: np.clip."),
+    Mistake("a step in place of the ramp", stretched(ramp=lambda share: (share >= 0.5) * 1.0),
+        "A pair is either divided or not. Between low and high it is a mixture of both."),
+    Mistake("multiplied by the factor", stretched(mixed=lambda own, share, factor: own * (1 - share + factor * share)),
+        "Slow frequencies are multiplied by the factor. They are divided: the same angles are to cover more positions."),
+    Mistake("wavelengths mixed", stretched(mixed=lambda own, share, factor: own / (1 - share + factor * share)),
+        "On the ramp wavelengths are mixed. Mix the frequencies: f (1 − share) + f/factor · share."),
+    Mistake("the ends not rounded", stretched(ends=ends_by(low=lambda x: x, high=lambda x: x)),
+        "The ends of the ramp are fractions. The low end is rounded down, the high end up."),
+    Mistake("the ends rounded the same way", stretched(ends=ends_by(high=math.floor)),
+        "Both ends of the ramp are rounded down. The high end is rounded up."),
+    Mistake("the low end below 0", stretched(ends=ends_by(least=-10_000)),
+        "The low end of the ramp lies below 0, where there is no pair. It is at least 0."),
+    Mistake("2π left out", stretched(ends=ends_by(
+        pair=lambda times, d, base, trained: pair_that_turns(times / (2 * math.pi), d, base, trained))),
+        "2π is missing in the ends of the ramp. A turn is 2π radians."),
+    Mistake("twice the ends", stretched(ends=ends_by(
+        pair=lambda times, d, base, trained: 2 * pair_that_turns(times, d, base, trained))),
+        "The ends of the ramp are twice too large: they count numbers. There are d/2 pairs, hence 2 ln(base)."),
+    Mistake("numbers counted, not pairs", stretched(number=lambda d: np.arange(0, d, 2)),
+        "The ramp counts the numbers 0, 2, 4, … It counts pairs: 0, 1, 2, …"),
+    Mistake("the end of the ramp at 32 turns", stretched(ends=ends_by(turns=(32 * 32, 32))),
+        "The ramp ends at 32 turns. It begins there, and ends at one turn."),
+    Mistake("the ramp from one turn", stretched(ends=ends_by(turns=(1, 1 / 32))),
+        "The ramp begins at one turn. It begins at 32 turns, and ends at one."),
+    Mistake("the factor of the scores left out", stretched(attention=lambda factor: 1.0),
+        "The last number is always 1. It is 0.1 ln(factor) + 1."),
+    Mistake("the factor of the scores twice", stretched(attention=lambda factor: (0.1 * math.log(factor) + 1) ** 2),
+        "The last number is squared. It is for queries and keys each, so that scores get its square: once here."),
+    Mistake("its inverse", stretched(attention=lambda factor: 1 / (0.1 * math.log(factor) + 1)),
+        "The last number is turned upside down. It is 0.1 ln(factor) + 1, which sharpens the softmax."),
+    Mistake("another logarithm", stretched(attention=lambda factor: 0.1 * math.log2(factor) + 1),
+        "The last number has a logarithm to the base 2. It is the natural one, math.log."),
+    Mistake("a larger base", lambda d, base, trained, factor: (
+        (base * factor ** (d / max(d - 2, 1))) ** (-np.arange(0, d, 2) / d), stretched()(d, base, trained, factor)[1]),
+        "The base is made larger, which is another method (NTK). YaRN keeps the base and mixes two frequencies."),
 )  # fmt: skip
 
 
@@ -396,13 +529,229 @@ DELTA_MISTAKES = (
 )  # fmt: skip
 
 
+# A step that fades -----------------------------------------------------------------------------------------------------
+
+
+def faded(step=stepped(), before=lambda state, alpha: alpha * state, after=lambda state, alpha: state):
+    """gated_delta_step with one step exchanged for a wrong one; every step not named is right."""
+
+    def gated_delta_step(state, k, v, beta, alpha):
+        return after(step(before(state, alpha), k, v, beta), alpha)
+
+    return gated_delta_step
+
+
+def fades_in_place(state, k, v, beta, alpha):
+    state *= alpha
+    return state + beta * np.outer(k, v - k @ state)
+
+
+GATED_MISTAKES = (
+    Mistake("read before it fades",
+        lambda state, k, v, beta, alpha: alpha * state + beta * np.outer(k, v - k @ state),
+        "The key reads the state before it has faded, so the difference is taken from what is no longer there. First "
+        "fade, then read."),  # fla issue 885 asks which it is
+    Mistake("faded after the write", faded(before=lambda state, alpha: state, after=lambda state, alpha: alpha * state),
+        "The state fades after the write, so what was just written fades too. First fade, then write."),
+    Mistake("faded before and after", faded(after=lambda state, alpha: alpha * state),
+        "The state fades twice, before and after the write. Once, before."),
+    Mistake("nothing fades", faded(before=lambda state, alpha: state),
+        "Nothing fades. The whole state is multiplied by α first."),
+    Mistake("1 − α remains", faded(before=lambda state, alpha: (1 - alpha) * state),
+        "The state is multiplied by 1 − α. α is the share that remains."),
+    Mistake("only the change fades", lambda state, k, v, beta, alpha: state + alpha * beta * np.outer(k, v - k @ state),
+        "α scales the change. It scales the old state."),
+    Mistake("α and β exchanged", lambda state, k, v, beta, alpha: faded()(state, k, v, alpha, beta),
+        "α and β are exchanged."),
+    Mistake("nothing subtracted", faded(step=stepped(error=lambda v, old, beta: beta * v)),
+        "The value is added to what is there. The delta rule first reads what the key holds, and writes the "
+        "difference."),
+    Mistake("only what the key holds fades",
+        lambda state, k, v, beta, alpha: state + np.outer(k, beta * v - beta * alpha * (k @ state)),
+        "α fades only what the key reads. The whole state fades."),
+    Mistake("faded in place", fades_in_place,
+        "It is right but writes into the state that it was given: state *= alpha. Make a new array."),
+)  # fmt: skip
+
+
+# Chosen keys -----------------------------------------------------------------------------------------------------------
+
+
+def best(scores, count):
+    """Where the largest entries of a row are, as booleans."""
+    chosen = np.zeros(len(scores), dtype=bool)
+    chosen[np.argsort(-scores, kind="stable")[:count]] = True
+    return chosen
+
+
+def selecting(seen=lambda i, n: i + 1, chosen=best, truth=lambda q, k, v: q @ k.T, scale=lambda q: math.sqrt(q.shape[1]),
+        recall=lambda kept, true, weights, top: (kept & true).sum() / true.sum(),
+        mask=lambda scores, kept: np.where(kept, scores, -np.inf), attended=lambda q, k: q @ k.T):  # fmt: skip
+    """top_k_attention with one step exchanged for a wrong one; every step not named is right."""
+
+    def top_k_attention(q, k, v, index, top):
+        n, outputs, found = len(q), [], []
+        for i in range(n):
+            m = seen(i, n)
+            scores = (attended(q, k) / scale(q))[i, :m]
+            kept, true = chosen(index[i, :m], top), best(truth(q, k, v)[i, :m], top)
+            exps = np.exp(scores - scores.max())
+            masked = mask(scores, kept)
+            weights = np.exp(masked - masked[kept].max())
+            outputs.append(weights / weights.sum() @ v[:m])
+            found.append(recall(kept, true, exps / exps.sum(), top))
+        return np.array(outputs), np.array(found)
+
+    return top_k_attention
+
+
+def scores_of_kept_only(q, k, v, index, top):
+    """Weights over all keys, of which those not kept become 0: no new sum."""
+    output, found = selecting()(q, k, v, index, top)
+    for i in range(len(q)):
+        scores = (q @ k.T / math.sqrt(q.shape[1]))[i, : i + 1]
+        exps = np.exp(scores - scores.max())
+        output[i] = (exps / exps.sum() * best(index[i, : i + 1], top)) @ v[: i + 1]
+    return output, found
+
+
+def chosen_among_all(q, k, v, index, top):
+    outputs, found = [], []
+    for i in range(len(q)):
+        seen = np.arange(len(q)) <= i
+        kept = best(index[i], top) & seen
+        kept = kept if kept.any() else best(np.where(seen, index[i], -np.inf), 1)
+        scores = q[i] @ k.T / math.sqrt(q.shape[1])
+        weights = np.exp(np.where(kept, scores - scores[kept].max(), -np.inf))
+        outputs.append(weights / weights.sum() @ v)
+        true = best(np.where(seen, q[i] @ k.T, -np.inf), min(top, i + 1))
+        found.append((kept & true).sum() / true.sum())
+    return np.array(outputs), np.array(found)
+
+
+TOP_K_MISTAKES = (
+    Mistake("later keys too", selecting(seen=lambda i, n: n),
+        "Keys that come later are chosen. Query i chooses among keys 0 to i."),
+    Mistake("chosen before the mask", chosen_among_all,
+        "The keys are chosen among all, and later ones are dropped afterwards, so that too few remain. Block later keys "
+        "first, then choose."),
+    Mistake("the smallest", selecting(chosen=lambda scores, count: best(-scores, count)),
+        "The keys with the smallest scores in the index are kept. np.argsort sorts upwards: take the last ones."),
+    Mistake("one key more", selecting(chosen=lambda scores, count: best(scores, count + 1)),
+        "One key too many is kept."),
+    Mistake("one key fewer", selecting(chosen=lambda scores, count: best(scores, max(count - 1, 1))),
+        "One key too few is kept."),
+    Mistake("the best by q · k", lambda q, k, v, index, top: selecting()(q, k, v, q @ k.T, top),
+        "The keys are chosen by q · k itself, so recall is always 1. The index chooses; what it misses is the point."),
+    Mistake("weights by the index", lambda q, k, v, index, top: selecting(attended=lambda q, k: index)(
+        q, k, v, index, top),
+        "The weights come from the scores of the index. It chooses keys only; the weights come from q · k."),
+    Mistake("not scaled", selecting(scale=lambda q: 1.0), "The scores are not divided by √d."),
+    Mistake("weights that do not sum to 1", scores_of_kept_only,
+        "The softmax runs over all keys, and the weights of those not kept are dropped. It runs over the kept ones."),
+    Mistake("0 for −∞", selecting(mask=lambda scores, kept: np.where(kept, scores, 0.0)),
+        "A key that is not kept has the score 0, which gives it weight. Its score is −∞."),
+    Mistake("the index alone, the last query's", lambda q, k, v, index, top: selecting()(
+        q, k, v, np.broadcast_to(index[-1], index.shape), top),
+        "All queries choose by the last row of the index. Row i belongs to query i."),
+    Mistake("the index transposed", lambda q, k, v, index, top: selecting()(q, k, v, index.T, top),
+        "The index is transposed. Its rows are queries, its columns keys."),
+    Mistake("recall over top", selecting(recall=lambda kept, true, weights, top: (kept & true).sum() / top),
+        "Recall is divided by `top`, also where fewer keys are seen. There it is 1: divide by min(top, i + 1)."),
+    Mistake("recall as weight", selecting(recall=lambda kept, true, weights, top: weights[kept].sum()),
+        "Recall is the weight of the kept keys. It counts: the share of the best keys that are kept."),
+    Mistake("recall of all seen keys", selecting(recall=lambda kept, true, weights, top: kept.sum() / len(kept)),
+        "Recall is the share of keys that are kept. It is the share of the best `top` keys that are."),
+    Mistake("recall as a count", selecting(recall=lambda kept, true, weights, top: (kept & true).sum()),
+        "Recall is a number of keys. Divide by how many there are to find."),
+    Mistake("one recall for all", lambda q, k, v, index, top: (
+        selecting()(q, k, v, index, top)[0], selecting()(q, k, v, index, top)[1].mean()),
+        "There is one recall for the whole text. Each query has its own."),
+)  # fmt: skip
+
+
+# Latents and a key that rotates ----------------------------------------------------------------------------------------
+
+
+def absorbed(parts=lambda latent, rotating: latent + rotating, scale=lambda d, r, c, h: math.sqrt(d + r),
+        query=lambda q, W: np.einsum("hd,hcd->hc", q, W), share=-1,
+        blend=lambda weights, c, W: np.einsum("ht,tc,hce->he", weights, c, W),
+        rotating=lambda q, k: q @ k.T):  # fmt: skip
+    """mla_step with one step exchanged for a wrong one; every step not named is right."""
+
+    def mla_step(q, q_rot, c, k_rot, W_UK, W_UV):
+        sizes = q.shape[1], q_rot.shape[1], c.shape[1], len(q)
+        scores = parts(query(q, W_UK) @ c.T, rotating(q_rot, k_rot)) / scale(*sizes)
+        exps = np.exp(scores - scores.max(axis=share, keepdims=True))
+        return blend(exps / exps.sum(axis=share, keepdims=True), c, W_UV)
+
+    return mla_step
+
+
+def two_softmaxes(q, q_rot, c, k_rot, W_UK, W_UV):
+    """Half of the weight by latents, half by rotated keys."""
+    by_latent = absorbed(parts=lambda latent, rotating: latent)(q, q_rot, c, k_rot, W_UK, W_UV)
+    by_place = absorbed(parts=lambda latent, rotating: rotating)(q, q_rot, c, k_rot, W_UK, W_UV)
+    return (by_latent + by_place) / 2
+
+
+def where_equal(turned, plain):
+    """`turned` where d and the width of the latents are equal, so that nothing raises."""
+    return lambda q, W: turned(q, W) if W.shape[1] == W.shape[2] else plain(q, W)
+
+
+MLA_MISTAKES = (
+    Mistake("no key that rotates", absorbed(parts=lambda latent, rotating: latent),
+        "The part that rotates is left out, so the model knows no positions. Add q_rot · k_rot to each score."),
+    Mistake("only the key that rotates", absorbed(parts=lambda latent, rotating: rotating),
+        "Only the part that rotates counts. A score is the sum of two parts."),
+    Mistake("scaled by √d", absorbed(scale=lambda d, r, c, h: math.sqrt(d)),
+        "The scores are divided by √d. A whole key would have d + r numbers: the root of both."),
+    Mistake("scaled by the latents", absorbed(scale=lambda d, r, c, h: math.sqrt(c)),
+        "The scores are divided by the root of the latents' width. They are the same numbers as with keys of d + r "
+        "numbers."),
+    Mistake("scaled by latents and rotation", absorbed(scale=lambda d, r, c, h: math.sqrt(c + r)),
+        "The scores are divided by √(c + r). They are the same numbers as with keys of d + r numbers."),
+    Mistake("not scaled", absorbed(scale=lambda d, r, c, h: 1.0), "The scores are not scaled: divide by √(d + r)."),
+    Mistake("each part scaled by its own width", lambda q, q_rot, *rest: absorbed(scale=lambda *_: 1.0)(
+        q / math.sqrt(q.shape[1]), q_rot / math.sqrt(q_rot.shape[1]), *rest),
+        "Each part is divided by the root of its own width. The sum is divided by √(d + r)."),
+    Mistake("two softmaxes", two_softmaxes,
+        "Each part has a softmax of its own. Add the scores first; there is one softmax."),
+    Mistake("the parts multiplied", absorbed(parts=lambda latent, rotating: latent * rotating),
+        "The two parts are multiplied. A dot product of longer vectors is the sum of two dot products."),
+    Mistake("the part that rotates subtracted", absorbed(parts=lambda latent, rotating: latent - rotating),
+        "The part that rotates is subtracted. It is added."),
+    Mistake("softmax over the heads", absorbed(share=0),
+        "The softmax runs over the heads. Each head shares its attention among the tokens: the last axis."),
+    Mistake("one rotating query for all", absorbed(rotating=lambda q, k: q[:1] @ k.T + 0 * q[:, :1]),
+        "All heads use the rotated query of head 0. Only the rotated key is shared."),
+    Mistake("rotating queries averaged", absorbed(rotating=lambda q, k: q.mean(axis=0) @ k.T + 0 * q[:, :1]),
+        "The rotated queries are averaged over the heads. Only the rotated key is shared."),
+    Mistake("W_UK transposed", absorbed(query=where_equal(lambda q, W: np.einsum("hc,hcd->hd", q, W),
+            lambda q, W: np.einsum("hd,hcd->hc", q, W))),
+        "W_UK is transposed where d equals the width of the latents. The query goes through it backwards: q W_UKᵀ."),
+    Mistake("W_UK of head 0 for all", absorbed(query=lambda q, W: np.einsum("hd,cd->hc", q, W[0])),
+        "All heads use W_UK of head 0. Each has its own."),
+    Mistake("W_UV of head 0 for all", absorbed(blend=lambda weights, c, W: np.einsum("ht,tc,ce->he", weights, c, W[0])),
+        "All heads use W_UV of head 0. Each has its own."),
+    Mistake("heads added up", absorbed(blend=lambda weights, c, W: np.einsum("ht,tc,hce->e", weights, c, W)),
+        "The heads are added up. Each gives an output of its own: (h, e)."),
+)  # fmt: skip
+
+
 EXERCISES = {
     "rotated_cache": Exercise(2, {"broken_steps": in_parts()}, CACHE_MISTAKES),
+    "split_to_interleaved": Exercise(2, {"split_to_interleaved": regrouped()}, PAIR_MISTAKES),
     "alibi_bias": Exercise(3, {"alibi_bias": biased()}, ALIBI_MISTAKES),
+    "yarn_frequencies": Exercise(3, {"yarn_frequencies": stretched()}, YARN_MISTAKES),
     "sink_window_mask": Exercise(2, {"sink_window_mask": masked()}, SINK_MISTAKES),
     "linear_attention": Exercise(
         3, {"linear_parallel": in_a_square(), "linear_recurrent": in_steps()}, LINEAR_MISTAKES
     ),
     "delta_step": Exercise(2, {"delta_step": stepped()}, DELTA_MISTAKES),
+    "gated_delta_step": Exercise(2, {"gated_delta_step": faded()}, GATED_MISTAKES),
+    "top_k_attention": Exercise(3, {"top_k_attention": selecting()}, TOP_K_MISTAKES),
+    "mla_step": Exercise(3, {"mla_step": absorbed()}, MLA_MISTAKES),
     "tells_right": duel(),
 }

@@ -34,10 +34,10 @@ class Read(NamedTuple):
 class MemoryBoard(CourseWidget):
     """A state S (d_k, d_v) to which pairs of a key and a value are written, and what each key reads from it.
 
-    keys (n, d_k) and values (n, d_v), 1 to 6 pairs of 1 to 4 numbers; lists, NumPy or torch. Two pairs may have the same
-    key: the one written last is the one to be read. words: what the pairs are called. `.rule` is "add" (linear
-    attention) or "delta"; `.writes` lists the pairs written, by place. Both can be read and set, and the page's buttons
-    set them. `.state` and `.reads` follow. Raises ValueError for what does not fit.
+    keys (n, d_k) and values (n, d_v), 1 to 6 pairs of 1 to 4 numbers; lists, NumPy or torch. Two pairs may share a key:
+    the one written last is the one to be read. words: what the pairs are called. `.rule` is "add" (linear
+    attention) or "delta"; `.writes` lists the pairs written, by place. Both can be read and set, and buttons set them.
+    `.state` and `.reads` follow. Raises ValueError for what does not fit.
     """
 
     in_gallery = InGallery(

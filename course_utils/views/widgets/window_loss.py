@@ -40,7 +40,8 @@ class WindowLoss(CourseWidget):
         record = {
             "rooms": list(window_record.ROOMS), "sinks": list(window_record.SINKS), "length": settings["length"],
             "positions": window_record.curve(None)[0], "all": window_record.curve(None)[1],
-            "all_loss": window_record.loss(None), "losses": {key: window_record.loss(*row) for key, row in rows.items()},
+            "all_loss": window_record.loss(None),
+            "losses": {key: window_record.loss(*row) for key, row in rows.items()},
             "curves": {key: window_record.curve(*row)[1] for key, row in rows.items()},
         }  # fmt: skip
         super().__init__(room=room, sinks=sinks, _record=record)

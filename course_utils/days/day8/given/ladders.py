@@ -58,6 +58,32 @@ def some_parts(draft: Draft) -> list[int]:
     return sizes
 
 
+# Two kinds of pairs -------------------------------------------------------------------------------------------------
+
+
+def split_to_interleaved(rng: np.random.Generator) -> list[Rung]:
+    def rows(heads: int, d: int, width: int) -> tuple[np.ndarray, int]:
+        first = int(rng.integers(0, 50))
+        return np.arange(first, first + heads * d * width, dtype=float).reshape(heads * d, width), heads
+
+    def rung(name, args, why, measure=None):
+        return Rung(name, args, why, measure, shape_hint="Return an array of the shape of W.")
+
+    return [
+        rung("one pair", rows(1, 2, 3), "With one pair both kinds are the same: nothing moves."),
+        rung("two pairs", rows(1, 4, 3), "Rows 0 and 2 are a pair, so they become rows 0 and 1. Rows 1 and 3 become "
+            "rows 2 and 3."),
+        rung("three pairs", rows(1, 6, 2), "Row p becomes row 2p, and row p + 3 becomes row 2p + 1."),
+        rung("two heads", rows(2, 4, 3), "Each head has its own rows, and pairs within it: no row leaves its head."),
+        rung("three heads", rows(3, 6, 2), "Head 1 begins at row 6."),
+        rung("more heads than pairs", rows(5, 4, 2), "The first axis of W is all heads, one after the other."),
+        rung("all sizes equal", rows(4, 4, 16), "W is square here. Its rows move, and its columns stay."),
+        rung("as many heads as numbers in one", rows(6, 6, 5), "With equal sizes, a wrong reshape raises no error."),
+        rung("many rows", rows(9, 64, 1), "Any even number of rows in a head."),
+        Rung(AS_IT_WAS, rows(2, 4, 3), COPY, changes),
+    ]  # fmt: skip
+
+
 # ALiBi --------------------------------------------------------------------------------------------------------------
 
 
@@ -92,6 +118,36 @@ def no_more_queries_than_keys(heads: int, queries: int, keys: int) -> bool:
     return queries <= keys
 
 
+# YaRN ---------------------------------------------------------------------------------------------------------------
+
+
+def yarn_frequencies(rng: np.random.Generator) -> list[Rung]:
+    some = float(rng.integers(3, 12))
+    return [
+        Rung("a factor of 1", (16, 10_000.0, 256, 1.0), "With a factor of 1 the frequencies are RoPE's own, and the "
+            "last number is 1."),
+        Rung("sixteen numbers, twice as long", (16, 10_000.0, 256, 2.0), "The ramp goes from number low to number high "
+            "of the pairs, here from 0 to 4. Beyond it a frequency is divided by the factor."),
+        Rung("a head of 64, four times as long", (64, 10_000.0, 2048, 4.0), "Fast pairs stay, slow ones are divided "
+            "by the factor, and on the ramp it is a bit of both."),
+        Rung("a head of 64, another factor", (64, 10_000.0, 4096, some), "The last number is 0.1 ln(factor) + 1, once."),
+        Rung("another base", (64, 500_000.0, 4096, 8.0), "The base is in the frequencies and in the two ends of the "
+            "ramp."),
+        Rung("a small base", (32, 100.0, 128, 4.0), "With a small base even the last pair turns once: it is on the ramp, "
+            "and not beyond it."),
+        Rung("a text so short that no pair turns 32 times", (32, 10_000.0, 64, 8.0), "The formula gives a low end below "
+            "0, where there is no pair: it begins at 0."),
+        Rung("two pairs", (4, 10_000.0, 64, 4.0), "Any even number of numbers."),
+        Rung("a head of 128, 32 times as long", (128, 10_000.0, 8192, 32.0), "Any factor from 1."),
+        Rung("a factor that is no whole number", (64, 10_000.0, 1024, 1.5), "The factor need not be a whole number."),
+    ]  # fmt: skip
+
+
+def evenly(d: int, base: float, trained: int, factor: float) -> bool:
+    """Return whether there are pairs, and a text long enough for one turn of the first."""
+    return d % 2 == 0 and trained >= 16
+
+
 # A window and sinks -------------------------------------------------------------------------------------------------
 
 
@@ -112,7 +168,7 @@ def sink_window_mask(rng: np.random.Generator) -> list[Rung]:
         Rung("fewer queries than keys", (2, 8, 3, 1), "The queries are the last tokens: query 0 is at position 6, and "
             "its window begins at key 4."),
         Rung("one query", (1, 9, 2, 2), "A step of a cache: the query is at position 8."),
-        Rung("more tokens", (some, some, 4, 2), "Row p, column j is True where j ≤ p, and j > p − window or j < sinks."),
+        Rung("more tokens", (some, some, 4, 2), "True is where j ≤ p, and j > p − window or j < sinks."),
         Rung("many tokens", (40, 60, 16, 4), "Any number of queries and keys."),
     ]  # fmt: skip
 
@@ -223,6 +279,110 @@ def delta_step(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
+def gated_delta_step(rng: np.random.Generator) -> list[Rung]:
+    def step(d: int, e: int, beta: float, alpha: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
+        return draw(rng, d, e), draw(rng, d), draw(rng, e), beta, alpha
+
+    written, first = np.array([[5.0, 3.0], [7.0, 1.0]]), np.array([1.0, 0.0])
+    return [
+        Rung("nothing fades", step(3, 2, 0.5, 1.0), "With α = 1 it is the delta step of exercise 7.",
+            shape_hint="Return the new state, an array of the shape of the old one."),
+        Rung("nothing is written", step(3, 2, 0.0, 0.5), "With β = 0 the whole state is multiplied by α."),
+        Rung("half of it fades", (written, first, np.array([2.0, -1.0]), 1.0, 0.5),
+            "First all fades by half, then row 0 becomes v: the rows are (2, −1) and (3.5, 0.5)."),
+        Rung("half a step", (written, first, np.array([2.0, -1.0]), 0.5, 0.5),
+            "Row 0 fades to (2.5, 1.5), and then moves half of the way from there to v."),
+        Rung("all fades", step(3, 2, 0.5, 0.0), "With α = 0 nothing is left to read: β k vᵀ remains."),
+        Rung("a key of several numbers", step(4, 3, 0.75, 0.25), "What is read is what has faded: kᵀ(αS)."),
+        Rung("as many rows as columns", step(3, 3, 0.5, 0.75), "Keys belong to rows, values to columns."),
+        Rung("one number each", step(1, 1, 0.5, 0.5), "αS + βk(v − kαS)."),
+        Rung("more columns than rows", step(2, 5, 1.0, 0.25), "e may be larger than d."),
+        Rung(AS_IT_WAS, step(3, 2, 0.5, 0.5), COPY, changes),
+    ]  # fmt: skip
+
+
+# Chosen keys --------------------------------------------------------------------------------------------------------
+
+
+def top_k_attention(rng: np.random.Generator) -> list[Rung]:
+    def text(n: int, d: int, e: int, top: int, times: float = 1.0, follows: float = 0.0) -> tuple:
+        q, k = times * draw(rng, n, d), times * draw(rng, n, d)
+        noise = rng.permutation(n * n).reshape(n, n) / n  # no two are equal
+        return q, k, draw(rng, n, e), follows * (q @ k.T) + noise, top
+
+    q = np.array([[1.0], [1.0], [1.0]])
+    k = np.array([[0.5], [2.0], [1.0]])
+    v = np.array([[10.0], [20.0], [30.0]])
+    index = np.array([[0.3, 9.0, 9.5], [0.2, 0.1, 9.25], [0.5, 0.25, 0.75]])
+    return [
+        Rung("three tokens, one key each", (q, k, v, index, 1),
+            "Query 1 sees keys 0 and 1, and the index chooses key 0, while the best by q · k is key 1: recall 0. Scores "
+            "of later keys in the index do not count."),
+        Rung("three tokens, two keys each", (q, k, v, index, 2),
+            "Query 2 keeps keys 0 and 2; the best two are 1 and 2, so half of them are found."),
+        Rung("as many as there are", text(4, 3, 2, 4), "With all keys chosen it is causal attention, and recall is 1."),
+        Rung("more than there are", text(4, 3, 2, 9), "Where fewer than `top` keys are seen, all of them are kept."),
+        Rung("one token", text(1, 3, 2, 1), "One token keeps its own key."),
+        Rung("six tokens, two keys", text(6, 3, 2, 2), "Recall counts keys: of the best `top`, how many are kept?"),
+        Rung("an index that agrees", text(7, 4, 2, 3, follows=1e3), "An index that orders keys as q · k does finds all: "
+            "recall 1."),
+        Rung("an index that is against it", text(7, 4, 2, 2, follows=-1e3), "An index that prefers the worst keys."),
+        Rung("many tokens", text(20, 4, 3, 5), "Any number of tokens."),
+        Rung("large scores", text(6, 4, 3, 3, times=30.0), "Take off the largest score of the keys that are kept before "
+            "exp."),
+        Rung("scores below those of later keys", (np.full((3, 1), 30.0), np.array([[-30.0], [-29.0], [40.0]]), v,
+            index, 1), "A key that is not kept has the score −∞, however large it was."),
+        Rung("all sizes equal", text(4, 4, 4, 2), "Rows of the index are queries, columns are keys."),
+        Rung(AS_IT_WAS, text(5, 3, 2, 2), COPY, changes),
+    ]  # fmt: skip
+
+
+def distinct_scores(draft: Draft) -> np.ndarray:
+    """Draw the scores of an index: different whole numbers."""
+    n = draft.sizes["n"]
+    return np.random.default_rng(draft.choose(0, 7)).permutation(n * n).reshape(n, n).astype(float)
+
+
+def without_ties(q: np.ndarray, k: np.ndarray, v: np.ndarray, index: np.ndarray, top: int) -> bool:
+    """Return whether no query scores two keys alike."""
+    return all(len(set(row)) == len(row) for row in (q @ k.T).tolist())
+
+
+# Latents and a key that rotates -------------------------------------------------------------------------------------
+
+
+def mla_step(rng: np.random.Generator) -> list[Rung]:
+    def step(h: int, T: int, c: int, d: int, r: int, e: int, times: float = 1.0) -> tuple[np.ndarray, ...]:
+        return (times * draw(rng, h, d), times * draw(rng, h, r), draw(rng, T, c), times * draw(rng, T, r),
+            draw(rng, h, c, d), draw(rng, h, c, e))  # fmt: skip
+
+    one = [np.array(x) for x in ([[1.0]], [[2.0]], [[1.0], [0.0]], [[0.0], [1.0]], [[[1.0]]], [[[4.0]]])]
+    return [
+        Rung("one token", step(2, 1, 4, 3, 2, 5), "One token takes all the weight: the output of a head is its latent "
+            "times W_UV of that head.", shape_hint="Return an array of shape (h, e)."),
+        Rung("two tokens, one number each", tuple(one), "Token 0 scores 1 by its latent, token 1 scores 2 by its rotated "
+            "key, and both are divided by √2."),
+        Rung("two tokens, one head", step(1, 2, 4, 3, 2, 5), "A score is the sum of two parts: by the latent, and by "
+            "the key that rotates."),
+        Rung("three heads", step(3, 4, 5, 2, 6, 4), "Each head has queries and matrices of its own; latents and rotated "
+            "keys are the same for all."),
+        Rung("as many numbers that rotate as others", step(2, 5, 6, 4, 4, 3), "The scale is the root of both widths "
+            "together, d + r."),
+        Rung("all sizes equal", step(3, 3, 3, 3, 3, 3), "With equal sizes, a wrong axis raises no error."),
+        Rung("latents narrower than a head", step(2, 4, 2, 6, 2, 5), "The latents may be narrower than the keys would "
+            "be."),
+        Rung("many tokens", step(4, 50, 6, 4, 2, 4), "Any number of tokens."),
+        Rung("large scores", step(2, 5, 4, 3, 2, 2, 20.0), "Take off the largest score of each head before exp."),
+        Rung(AS_IT_WAS, step(2, 3, 4, 3, 2, 5), COPY, changes),
+        Rung("the two parts nearly cancel",
+            tuple(np.array(x) for x in ([[1.0]], [[-1.0]], [[1e8 + 1], [1e8]], [[1e8], [1e8]], [[[1.0]]], [[[1.0]]])),
+            IN_FLOAT64 + " Add the two parts first, and scale their sum."),
+    ]  # fmt: skip
+
+
+SMALL_YARN = (
+    Small((one_of(2, 4, 16), one_of(10_000.0), one_of(64, 256), one_of(1.0, 2.0)), measures=(None,), fits=evenly),
+)
 SMALL_STEPS = (Small(("d e", "d", "e", one_of(1.0, 0.5, 0.0)), measures=(None,)),)
 LADDERS = {
     "rotated_cache": Ladder(
@@ -231,11 +391,20 @@ LADDERS = {
         rotated_cache,
         small=(Small(("T p*2", "T p*2", "T e", some_parts), measures=(None,)),),
     ),
+    "split_to_interleaved": Ladder(
+        ("split_to_interleaved",),
+        ("W",),
+        split_to_interleaved,
+        small=(Small(("h*p*2 m", "=h")),),
+    ),
     "alibi_bias": Ladder(
         ("alibi_bias",),
         ("bias",),
         alibi_bias,
         small=(Small((whole(), whole(), whole()), fits=no_more_queries_than_keys),),
+    ),
+    "yarn_frequencies": Ladder(
+        ("yarn_frequencies",), ("frequencies", "attention_factor"), yarn_frequencies, small=SMALL_YARN
     ),
     "sink_window_mask": Ladder(
         ("sink_window_mask",),
@@ -254,5 +423,25 @@ LADDERS = {
         ),
     ),
     "delta_step": Ladder(("delta_step",), ("state",), delta_step, small=SMALL_STEPS),
+    "gated_delta_step": Ladder(
+        ("gated_delta_step",),
+        ("state",),
+        gated_delta_step,
+        small=(Small(("d e", "d", "e", one_of(1.0, 0.5), one_of(1.0, 0.5)), measures=(None,)),),
+    ),
+    "top_k_attention": Ladder(
+        ("top_k_attention",),
+        ("output", "recall"),
+        top_k_attention,
+        small=(
+            Small(("n d", "n d", "n e", Drawn("n n", distinct_scores), whole()), measures=(None,), fits=without_ties),
+        ),
+    ),
+    "mla_step": Ladder(
+        ("mla_step",),
+        ("output",),
+        mla_step,
+        small=(Small(("h d", "h r", "T c", "T r", "h c d", "h c e"), measures=(None,)),),
+    ),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
