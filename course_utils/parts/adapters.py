@@ -23,8 +23,8 @@ from course_utils.models.decoder import Decoder, new_caches
 BLOCK = 4  # tokens per block, and keys per tile; other text lengths than multiples of it end with a partly filled block
 QUERIES = 6  # queries per tile; unequal to BLOCK, so that tiles on the diagonal differ from each other
 MOST_STEPS = 1000  # steps of a scheduler; three texts of 30 tokens take about 20
-WINDOW = 8  # tokens in a ring
-SINKS, LATEST = 2, 6  # keys that a mask keeps: the first and the latest
+WINDOW = 8  # tokens in a ring, and in a window with sinks
+SINKS = 2
 Attend = Callable[..., tuple[Tensor, None]]
 
 
@@ -201,14 +201,14 @@ def mask(answer: Callable) -> Callable[[int, int], Tensor]:
     return lambda n, m: _fitting(answer(m), (m, m), torch.empty((), dtype=torch.bool))[m - n :]
 
 
-def mask_of_sinks(answer: Callable) -> Callable[[int, int], Tensor]:
-    """Adapt sink_window_mask(queries, keys, window, sinks), booleans: each layer keeps SINKS first and LATEST keys."""
-    return lambda n, m: _fitting(answer(n, m, LATEST, SINKS), (n, m), torch.empty((), dtype=torch.bool))
+def mask_of_a_window(answer: Callable) -> Callable[[int, int], Tensor]:
+    """Adapt sink_window_mask(queries, keys, window, sinks), booleans: a window of WINDOW tokens and SINKS sinks."""
+    return lambda n, m: _fitting(answer(n, m, WINDOW, SINKS), (n, m), torch.empty((), dtype=torch.bool))
 
 
 def window_with_sinks(n: int, m: int) -> Tensor:
-    """Return the mask of a window of LATEST keys and SINKS first ones: the reference for answers that make one."""
-    return sliding_window(n, LATEST, m) | (causal(n, m) & (torch.arange(m) < SINKS))
+    """Return the mask of the last WINDOW tokens and the first SINKS: the reference for answers that make it."""
+    return sliding_window(n, WINDOW, m) | (causal(n, m) & (torch.arange(m) < SINKS))
 
 
 def split(answer: Callable) -> Callable[[Tensor, int], Tensor]:

@@ -51,6 +51,7 @@ class Slot:
 
 LISTS, ARRAYS, TENSORS, TOKENS = "lists of floats", "NumPy float32", "float32 tensors", "int64 tensors"
 ATTENTION = "grouped_attention"
+WITH_SINKS = {"mask": adapters.window_with_sinks}
 IN_A_WINDOW = {ATTENTION: adapters.attention_over_a_window}
 SLOTS = (
     Slot(1, "softmax_row", ATTENTION, "softmax_row(row)", LISTS, adapters.softmax_of_rows),
@@ -84,7 +85,7 @@ SLOTS = (
     Slot(7, "scheduler", "writes", "Scheduler(n_blocks, block_size, budget)", "names and counts", adapters.serves),
     Slot(
         8, "sink_window_mask", "mask", "sink_window_mask(queries, keys, window, sinks)", "whole numbers",
-        adapters.mask_of_sinks, {"mask": adapters.window_with_sinks},
+        adapters.mask_of_a_window, WITH_SINKS,
     ),
 )  # fmt: skip
 

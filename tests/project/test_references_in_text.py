@@ -110,7 +110,7 @@ def test_the_day_of_a_part_is_that_of_the_text_unless_it_names_another(text, pla
         ("It is a whole model (day 9, not written yet).", []),
         ("It will come. See day 9.", ["See day 9."]),
         ("Day 12 will show how.", ["Day 12 will show how."]),
-        ("Days 6 to 8", ["Days 6 to 8"]),
+        ("Days 6 to 9", ["Days 6 to 9"]),
         ("The engine of week 3, day 20.", []),
     ],
 )
