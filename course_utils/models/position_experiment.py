@@ -264,13 +264,17 @@ def main(quick: bool = False, folder: Path | str = STORED) -> None:
         "trained": TRAINED, "tested": TESTED, "sizes": SIZES, "base": BASE, "batch": BATCH, "steps": steps,
         "rate": RATE, "optimiser": "AdamW", "seeds": list(seeds), "averaged": BIN,
     }  # fmt: skip
-    findings = [
+    findings = _findings(rows)
+    print("\n".join(findings))
+    print(f"\nwritten: {records.write(BENCHMARK, where, settings, rows, findings, folder)}")
+
+
+def _findings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
         f"{row['way']}: {row['within']:.3f} within the first {TRAINED} positions, {row['far']:.3f} "
         f"({row['far_low']:.3f} to {row['far_high']:.3f}) in the last {TRAINED} of {TESTED}"
         for row in summary({"rows": rows})
     ]
-    print("\n".join(findings))
-    print(f"\nwritten: {records.write(BENCHMARK, where, settings, rows, findings, folder)}")
 
 
 def _processes(count: int) -> ProcessPoolExecutor:

@@ -61,9 +61,12 @@ def test_the_record_has_every_way_with_five_seeds():
 
 def test_the_record_says_what_the_lesson_says():
     rows = {row["way"]: row for row in experiment.summary()}
-    for way in ("learned", "waves", "RoPE", "none"):
-        assert rows[way]["far_low"] > rows[way]["within_high"] + 0.3  # fails beyond the trained length
+    for way in ("learned", "waves", "RoPE"):
+        assert rows[way]["far_low"] > rows[way]["within_high"] + 0.5  # fails beyond the trained length
+    assert 0.1 < rows["none"]["far"] - rows["none"]["within"] < 0.4
     assert abs(rows["ALiBi"]["far"] - rows["ALiBi"]["within"]) < 0.1
+    within = {way: rows[way]["within"] for way in experiment.WAYS}
+    assert sorted(within, key=within.__getitem__)[0] == "RoPE" and max(within, key=within.__getitem__) == "none"
     assert rows["YaRN"]["far_high"] < min(rows[way]["far_low"] for way in ("interpolation", "NTK-aware", "RoPE"))
     assert rows["interpolation"]["within_low"] > rows["YaRN"]["within_high"]
 
@@ -79,7 +82,8 @@ def test_the_real_models_record_says_what_the_lesson_says():
     pairs = positions_record.fact("pairs")
     assert pairs["largest_difference"][0] == 0 < min(pairs["largest_difference"][1:])
     neighbours, halves = pairs["ways"]
-    assert "Paris" in neighbours["written"] and "Paris" not in halves["written"]
+    assert neighbours["answer"] == "The capital of France is Paris." and halves["answer"] == ""
+    assert "Paris" in neighbours["written"] and "Paris" in halves["written"]  # one prompt is no test
     assert neighbours["loss"] < halves["loss"] - 1
     moved = positions_record.fact("moved")
     assert max(moved["largest_difference"]) < 1e-3 * moved["standard_deviation"]
