@@ -85,8 +85,8 @@ def _pairs(real: Real, text: Tensor, most: int) -> dict[str, Any]:
     for pairs in rotary.PAIRS:
         model = rotated_by(real, in_pairs(pairs))
         written = real.tokenizer.decode(model.stream(real.encode(BEGINNING)[0].tolist(), most))
-        row = {"pairs": pairs, "answer": model.answer(QUESTION, most), "written": written}
-        ways.append(row | {"loss": facts.loss(model, text)})
+        answer = {"pairs": pairs, "answer": model.answer(QUESTION, most), "written": written}
+        ways.append(answer | {"loss": facts.loss(model, text)})
         logits.append(model.model(text)[0])  # (T, vocabulary)
     differences = (logits[0] - logits[1]).abs().amax(-1)  # (T,)
     row: dict[str, Any] = {
