@@ -157,6 +157,54 @@ def test_a_key_of_length_one_reads_what_was_written_last():
     np.testing.assert_allclose(k @ state, v, atol=1e-12)
 
 
+def test_with_decay_the_state_fades_before_it_is_read():
+    """Two oracles: a step down the slope from the faded state, and one matrix for fading and erasing."""
+    state, k, v = drawn(6, 4), drawn(6), drawn(4)
+    for beta, alpha in ((0.5, 0.9), (1.0, 0.25), (0.0, 0.5)):
+        ours = reference("gated_delta_step")(state, k, v, beta, alpha)
+        np.testing.assert_allclose(ours, by_gradient(alpha * state, k, v, beta), atol=1e-12)
+        matrix = alpha * (np.eye(6) - beta * np.outer(k, k))
+        np.testing.assert_allclose(ours, matrix @ state + beta * np.outer(k, v), atol=1e-12)
+
+
+# Pairs, frequencies, chosen keys, latents -----------------------------------------------------------------------------
+
+
+def test_weights_for_halves_give_the_same_scores_with_neighbours_once_their_rows_are_in_another_order():
+    h, d, width, places = 3, 8, 5, [0, 4, 9, 30]
+    x, W_q, W_k = (torch.tensor(drawn(*shape)) for shape in ((4, width), (h * d, width), (h * d, width)))
+    move = reference("split_to_interleaved")
+
+    def scores(W_q, W_k, pairs):
+        q, k = (
+            rotary.rotate((x @ torch.as_tensor(W).T).reshape(4, h, d).transpose(0, 1), places, pairs=pairs)
+            for W in (W_q, W_k)
+        )
+        return (q @ k.mT).numpy()
+
+    halves = scores(W_q, W_k, "halves")
+    moved = scores(move(W_q.numpy(), h), move(W_k.numpy(), h), "neighbours")
+    np.testing.assert_allclose(moved, halves, atol=1e-12)
+    assert not np.allclose(scores(W_q, W_k, "neighbours"), halves)
+
+
+def test_fast_pairs_keep_their_frequency_and_slow_ones_are_stretched():
+    frequencies, factor = reference("yarn_frequencies")(64, 10_000.0, 2048, 4.0)
+    own = rotary.frequencies(64).numpy()
+    turns = 2048 * own / (2 * math.pi)
+    np.testing.assert_allclose(frequencies[turns > 40], own[turns > 40], rtol=1e-12)
+    np.testing.assert_allclose(frequencies[turns < 0.8], own[turns < 0.8] / 4, rtol=1e-12)
+    assert np.all(np.diff(frequencies) < 0) and factor == pytest.approx(1.13863, abs=1e-5)
+
+
+def test_latents_give_what_keys_and_values_give():
+    q, q_rot, c, k_rot, W_UK, W_UV = drawn(4, 6), drawn(4, 2), drawn(9, 5), drawn(9, 2), drawn(4, 5, 6), drawn(4, 5, 3)
+    keys = np.concatenate([c @ W_UK, np.broadcast_to(k_rot, (4, 9, 2))], axis=-1)
+    query = np.concatenate([q, q_rot], axis=-1)[:, None]
+    plain = torch.nn.functional.scaled_dot_product_attention(*map(torch.tensor, (query, keys, c @ W_UV)))[:, 0]
+    np.testing.assert_allclose(reference("mla_step")(q, q_rot, c, k_rot, W_UK, W_UV), plain.numpy(), atol=1e-12)
+
+
 # What messages say ----------------------------------------------------------------------------------------------------
 
 

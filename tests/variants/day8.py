@@ -266,3 +266,168 @@ def delta_of_a_state_that_it_keeps(state, k, v, beta, kept={}):  # noqa: B006  #
     old = old if old.shape == state.shape else state
     kept["state"] = old + beta * np.outer(k, v - k @ old)
     return kept["state"]
+
+
+# split_to_interleaved -----------------------------------------------------------------------------------------------
+
+
+@right(8, "split_to_interleaved")
+def neighbours_by_stacking(W, heads):
+    parts = []
+    for head in np.split(W, heads):
+        first, second = np.split(head, 2)
+        parts.append(np.stack([first, second], axis=1).reshape(head.shape))
+    return np.concatenate(parts)
+
+
+@right(8, "split_to_interleaved")
+def neighbours_row_by_row(W, heads):
+    d = W.shape[0] // heads
+    new = np.empty_like(W)
+    for head in range(heads):
+        for p in range(d // 2):
+            new[head * d + 2 * p] = W[head * d + p]
+            new[head * d + 2 * p + 1] = W[head * d + p + d // 2]
+    return new
+
+
+@right(8, "split_to_interleaved")
+def neighbours_by_slices(W, heads):
+    cut = W.reshape(heads, -1, W.shape[1])
+    half = cut.shape[1] // 2
+    new = np.zeros(cut.shape)
+    new[:, 0::2], new[:, 1::2] = cut[:, :half], cut[:, half:]
+    return new.reshape(W.shape)
+
+
+@wrong(8, "split_to_interleaved")
+def neighbours_by_swapping_axes_in_place(W, heads):
+    W[:] = neighbours_by_stacking(W, heads)
+    return W
+
+
+# yarn_frequencies ---------------------------------------------------------------------------------------------------
+
+
+@right(8, "yarn_frequencies")
+def yarn_pair_by_pair(d, base, trained, factor):
+    ends = [d * math.log(trained / 2 / math.pi / turns) / 2 / math.log(base) for turns in (32, 1)]
+    low, high = max(0, math.floor(ends[0])), min(d - 1, math.ceil(ends[1]))
+    found = []
+    for p in range(d // 2):
+        f = 1 / base ** (2 * p / d)
+        g = min(1, max(0, (p - low) / (high - low)))
+        found.append((1 - g) * f + g * f / factor)
+    return found, 1 + math.log(factor) / 10
+
+
+@right(8, "yarn_frequencies")
+def yarn_as_a_divisor(d, base, trained, factor):
+    """As the library of most models has it: how much of a pair is extrapolated. Source: transformers."""
+
+    def find_correction_dim(rotations):
+        return (d * np.log(trained / (rotations * 2 * np.pi))) / (2 * np.log(base))
+
+    low, high = np.floor(find_correction_dim(32)), np.ceil(find_correction_dim(1))
+    low, high = max(low, 0), min(high, d - 1)
+    pos_freqs = base ** (np.arange(0, d, 2) / d)
+    extrapolation, interpolation = 1.0 / pos_freqs, 1.0 / (factor * pos_freqs)
+    extrapolated = 1 - np.clip((np.arange(d // 2) - low) / (high - low), 0, 1)
+    return interpolation * (1 - extrapolated) + extrapolation * extrapolated, 0.1 * np.log(factor) + 1.0
+
+
+@wrong(8, "yarn_frequencies")
+def yarn_that_rotates_by_wavelengths(d, base, trained, factor):
+    own = base ** (-np.arange(0, d, 2) / d)
+    turns = trained * own / (2 * np.pi)
+    share = np.clip((32 - turns) / 31, 0, 1)
+    return own * (1 - share) + own / factor * share, 0.1 * math.log(factor) + 1
+
+
+# gated_delta_step ---------------------------------------------------------------------------------------------------
+
+
+@right(8, "gated_delta_step")
+def gated_by_a_matrix(state, k, v, beta, alpha):
+    erase = np.eye(len(k)) - beta * np.outer(k, k)
+    return alpha * erase @ state + beta * np.outer(k, v)
+
+
+@right(8, "gated_delta_step")
+def gated_on_a_copy(state, k, v, beta, alpha):
+    left = state.copy()
+    left *= alpha
+    left += beta * k.reshape(-1, 1) * (v - left.T @ k)
+    return left
+
+
+@wrong(8, "gated_delta_step")
+def gated_key_by_key(state, k, v, beta, alpha):
+    """Only rows that the key uses fade."""
+    faint = np.where(np.abs(k)[:, None] > 0, alpha, 1) * state
+    return faint + beta * np.outer(k, v - alpha * (k @ state))
+
+
+# top_k_attention ----------------------------------------------------------------------------------------------------
+
+
+@right(8, "top_k_attention")
+def chosen_query_by_query(q, k, v, index, top):
+    outputs, recall = [], []
+    for i in range(len(q)):
+        kept = np.argsort(index[i, : i + 1])[-top:]
+        scores = k[: i + 1] @ q[i]
+        best = np.argsort(scores)[-top:]
+        outputs.append(softmax(scores[kept] / math.sqrt(q.shape[1])) @ v[kept])
+        recall.append(len(set(kept) & set(best)) / len(kept))
+    return np.array(outputs), np.array(recall)
+
+
+@right(8, "top_k_attention")
+def chosen_by_a_threshold(q, k, v, index, top):
+    n = len(q)
+    later = np.triu(np.ones((n, n), dtype=bool), 1)
+
+    def keep(x):
+        x = np.where(later, -np.inf, x)
+        least = np.sort(x, axis=1)[:, max(0, n - top)][:, None]
+        return (x >= least) & ~later
+
+    kept, wanted = keep(index), keep(q @ k.T)
+    s = np.where(kept, q @ k.T / np.sqrt(q.shape[-1]), -np.inf)
+    return [softmax(s) @ v, (kept & wanted).sum(1) / np.minimum(np.arange(1, n + 1), top)]
+
+
+@wrong(8, "top_k_attention")
+def chosen_with_the_own_key_always(q, k, v, index, top):
+    index = index.copy()
+    index[np.arange(len(q)), np.arange(len(q))] = index.max() + 1
+    return chosen_query_by_query(q, k, v, index, top)
+
+
+# mla_step -----------------------------------------------------------------------------------------------------------
+
+
+@right(8, "mla_step")
+def latents_with_keys_and_values(q, q_rot, c, k_rot, W_UK, W_UV):
+    outputs = []
+    for head in range(len(q)):
+        keys = np.concatenate([c @ W_UK[head], k_rot], axis=1)
+        query = np.concatenate([q[head], q_rot[head]])
+        outputs.append(softmax(keys @ query / math.sqrt(len(query))) @ (c @ W_UV[head]))
+    return np.stack(outputs)
+
+
+@right(8, "mla_step")
+def latents_absorbed_head_by_head(q, q_rot, c, k_rot, W_UK, W_UV):
+    scale = (q.shape[-1] + q_rot.shape[-1]) ** -0.5
+    out = np.zeros((len(q), W_UV.shape[-1]))
+    for i, (q_i, r_i, down, up) in enumerate(zip(q, q_rot, W_UK, W_UV, strict=True)):
+        s = (c @ (down @ q_i) + k_rot @ r_i) * scale
+        out[i] = softmax(s) @ c @ up
+    return out
+
+
+@wrong(8, "mla_step")
+def latents_with_the_newest_rotation(q, q_rot, c, k_rot, W_UK, W_UV):
+    return latents_with_keys_and_values(q, q_rot, c, np.broadcast_to(k_rot[-1:], k_rot.shape), W_UK, W_UV)

@@ -287,7 +287,8 @@ YARN_MISTAKES = (
     Mistake("a step in place of the ramp", stretched(ramp=lambda share: (share >= 0.5) * 1.0),
         "A pair is either divided or not. Between low and high it is a mixture of both."),
     Mistake("multiplied by the factor", stretched(mixed=lambda own, share, factor: own * (1 - share + factor * share)),
-        "Slow frequencies are multiplied by the factor. They are divided: the same angles are to cover more positions."),
+        "Slow frequencies are multiplied by the factor. They are divided: the same angles are to cover more "
+        "positions."),
     Mistake("wavelengths mixed", stretched(mixed=lambda own, share, factor: own / (1 - share + factor * share)),
         "On the ramp wavelengths are mixed. Mix the frequencies: f (1 − share) + f/factor · share."),
     Mistake("the ends not rounded", stretched(ends=ends_by(low=lambda x: x, high=lambda x: x)),
@@ -458,7 +459,8 @@ LINEAR_MISTAKES = (
         recurrent=in_steps(kept=np.zeros_like)),
     linear("begun at zeros", "linear_recurrent begins with zeros. It goes on from the state that it is given.",
         recurrent=in_steps(first=np.zeros_like)),
-    linear("the first state returned", "linear_recurrent returns the state it was given. The caller needs the last one.",
+    linear("the first state returned", "linear_recurrent returns the state it was given. The caller needs the last "
+        "one.",
         recurrent=in_steps(last=lambda states: states[0])),
     linear("the state before the last token", "linear_recurrent returns a state that lacks the last token.",
         recurrent=in_steps(last=lambda states: states[-2])),
@@ -468,8 +470,8 @@ LINEAR_MISTAKES = (
         "queries see later tokens.", recurrent=one_state_for_all),
     linear("written along the columns", "In linear_recurrent the outer product is transposed where d = e. Keys belong "
         "to rows: np.outer(k, v).", recurrent=in_steps(write=where_square(lambda k, v: np.outer(v, k), np.outer))),
-    linear("read along the columns", "In linear_recurrent the query reads along the columns where d = e: state @ q. Keys "
-        "belong to rows: q @ state.", recurrent=in_steps(read=lambda q, state: state @ q if state.shape[0]
+    linear("read along the columns", "In linear_recurrent the query reads along the columns where d = e: state @ q. "
+        "Keys belong to rows: q @ state.", recurrent=in_steps(read=lambda q, state: state @ q if state.shape[0]
         == state.shape[1] else q @ state)),
     linear("the state written in place", "linear_recurrent is right but writes into the state that it was given, which "
         "the caller still needs. Begin with a copy.", recurrent=state_in_place),
@@ -500,7 +502,8 @@ def in_place(state, k, v, beta):
 
 DELTA_MISTAKES = (
     Mistake("added without reading", stepped(error=lambda v, old, beta: beta * v),
-        "The value is added to what is there. The delta rule first reads what the key holds, and writes the difference."),
+        "The value is added to what is there. The delta rule first reads what the key holds, and writes the "
+        "difference."),
     Mistake("the difference the wrong way round", stepped(error=lambda v, old, beta: beta * (old - v)),
         "The difference is taken the wrong way round. What is missing is v minus what the key reads."),
     Mistake("the sum of both", stepped(error=lambda v, old, beta: beta * (v + old)),
@@ -529,10 +532,13 @@ DELTA_MISTAKES = (
 )  # fmt: skip
 
 
-# A step that fades -----------------------------------------------------------------------------------------------------
+# A step that fades ----------------------------------------------------------------------------------------------------
 
 
-def faded(step=stepped(), before=lambda state, alpha: alpha * state, after=lambda state, alpha: state):
+DELTA = stepped()
+
+
+def faded(step=DELTA, before=lambda state, alpha: alpha * state, after=lambda state, alpha: state):
     """gated_delta_step with one step exchanged for a wrong one; every step not named is right."""
 
     def gated_delta_step(state, k, v, beta, alpha):
@@ -574,7 +580,7 @@ GATED_MISTAKES = (
 )  # fmt: skip
 
 
-# Chosen keys -----------------------------------------------------------------------------------------------------------
+# Chosen keys ----------------------------------------------------------------------------------------------------------
 
 
 def best(scores, count):
@@ -584,8 +590,8 @@ def best(scores, count):
     return chosen
 
 
-def selecting(seen=lambda i, n: i + 1, chosen=best, truth=lambda q, k, v: q @ k.T, scale=lambda q: math.sqrt(q.shape[1]),
-        recall=lambda kept, true, weights, top: (kept & true).sum() / true.sum(),
+def selecting(seen=lambda i, n: i + 1, chosen=best, truth=lambda q, k, v: q @ k.T,
+        scale=lambda q: math.sqrt(q.shape[1]), recall=lambda kept, true, weights, top: (kept & true).sum() / true.sum(),
         mask=lambda scores, kept: np.where(kept, scores, -np.inf), attended=lambda q, k: q @ k.T):  # fmt: skip
     """top_k_attention with one step exchanged for a wrong one; every step not named is right."""
 
@@ -633,8 +639,8 @@ TOP_K_MISTAKES = (
     Mistake("later keys too", selecting(seen=lambda i, n: n),
         "Keys that come later are chosen. Query i chooses among keys 0 to i."),
     Mistake("chosen before the mask", chosen_among_all,
-        "The keys are chosen among all, and later ones are dropped afterwards, so that too few remain. Block later keys "
-        "first, then choose."),
+        "The keys are chosen among all, and later ones are dropped afterwards, so that too few remain. Block later "
+        "keys first, then choose."),
     Mistake("the smallest", selecting(chosen=lambda scores, count: best(-scores, count)),
         "The keys with the smallest scores in the index are kept. np.argsort sorts upwards: take the last ones."),
     Mistake("one key more", selecting(chosen=lambda scores, count: best(scores, count + 1)),
@@ -670,7 +676,7 @@ TOP_K_MISTAKES = (
 )  # fmt: skip
 
 
-# Latents and a key that rotates ----------------------------------------------------------------------------------------
+# Latents and a key that rotates ---------------------------------------------------------------------------------------
 
 
 def absorbed(parts=lambda latent, rotating: latent + rotating, scale=lambda d, r, c, h: math.sqrt(d + r),

@@ -130,14 +130,16 @@ def yarn_frequencies(rng: np.random.Generator) -> list[Rung]:
             "of the pairs, here from 0 to 4. Beyond it a frequency is divided by the factor."),
         Rung("a head of 64, four times as long", (64, 10_000.0, 2048, 4.0), "Fast pairs stay, slow ones are divided "
             "by the factor, and on the ramp it is a bit of both."),
-        Rung("a head of 64, another factor", (64, 10_000.0, 4096, some), "The last number is 0.1 ln(factor) + 1, once."),
+        Rung("a head of 64, another factor", (64, 10_000.0, 4096, some), "The last number is 0.1 ln(factor) + 1, "
+            "once."),
         Rung("another base", (64, 500_000.0, 4096, 8.0), "The base is in the frequencies and in the two ends of the "
             "ramp."),
-        Rung("a small base", (32, 100.0, 128, 4.0), "With a small base even the last pair turns once: it is on the ramp, "
-            "and not beyond it."),
-        Rung("a text so short that no pair turns 32 times", (32, 10_000.0, 64, 8.0), "The formula gives a low end below "
-            "0, where there is no pair: it begins at 0."),
+        Rung("a small base", (32, 100.0, 128, 4.0), "With a small base even the last pair turns once: it is on the "
+            "ramp, and not beyond it."),
+        Rung("a text so short that no pair turns 32 times", (32, 10_000.0, 64, 8.0), "The formula gives a low end "
+            "below 0, where there is no pair: it begins at 0."),
         Rung("two pairs", (4, 10_000.0, 64, 4.0), "Any even number of numbers."),
+        Rung("one pair", (2, 10_000.0, 64, 4.0), "With one pair there is still an array, of one frequency."),
         Rung("a head of 128, 32 times as long", (128, 10_000.0, 8192, 32.0), "Any factor from 1."),
         Rung("a factor that is no whole number", (64, 10_000.0, 1024, 1.5), "The factor need not be a whole number."),
     ]  # fmt: skip
@@ -316,20 +318,20 @@ def top_k_attention(rng: np.random.Generator) -> list[Rung]:
     index = np.array([[0.3, 9.0, 9.5], [0.2, 0.1, 9.25], [0.5, 0.25, 0.75]])
     return [
         Rung("three tokens, one key each", (q, k, v, index, 1),
-            "Query 1 sees keys 0 and 1, and the index chooses key 0, while the best by q · k is key 1: recall 0. Scores "
-            "of later keys in the index do not count."),
+            "Query 1 sees keys 0 and 1, and the index chooses key 0, while the best by q · k is key 1: recall 0. "
+            "Scores of later keys in the index do not count."),
         Rung("three tokens, two keys each", (q, k, v, index, 2),
             "Query 2 keeps keys 0 and 2; the best two are 1 and 2, so half of them are found."),
         Rung("as many as there are", text(4, 3, 2, 4), "With all keys chosen it is causal attention, and recall is 1."),
         Rung("more than there are", text(4, 3, 2, 9), "Where fewer than `top` keys are seen, all of them are kept."),
         Rung("one token", text(1, 3, 2, 1), "One token keeps its own key."),
-        Rung("six tokens, two keys", text(6, 3, 2, 2), "Recall counts keys: of the best `top`, how many are kept?"),
-        Rung("an index that agrees", text(7, 4, 2, 3, follows=1e3), "An index that orders keys as q · k does finds all: "
-            "recall 1."),
+        Rung("six tokens, two keys", text(6, 3, 2, 2), "Recall counts keys: how many of the best `top` are kept."),
+        Rung("an index that agrees", text(7, 4, 2, 3, follows=1e3), "An index that orders keys as q · k does finds "
+            "all: recall 1."),
         Rung("an index that is against it", text(7, 4, 2, 2, follows=-1e3), "An index that prefers the worst keys."),
         Rung("many tokens", text(20, 4, 3, 5), "Any number of tokens."),
-        Rung("large scores", text(6, 4, 3, 3, times=30.0), "Take off the largest score of the keys that are kept before "
-            "exp."),
+        Rung("large scores", text(6, 4, 3, 3, times=30.0), "Take off the largest score of the keys that are kept "
+            "before exp."),
         Rung("scores below those of later keys", (np.full((3, 1), 30.0), np.array([[-30.0], [-29.0], [40.0]]), v,
             index, 1), "A key that is not kept has the score −∞, however large it was."),
         Rung("all sizes equal", text(4, 4, 4, 2), "Rows of the index are queries, columns are keys."),
@@ -360,12 +362,12 @@ def mla_step(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one token", step(2, 1, 4, 3, 2, 5), "One token takes all the weight: the output of a head is its latent "
             "times W_UV of that head.", shape_hint="Return an array of shape (h, e)."),
-        Rung("two tokens, one number each", tuple(one), "Token 0 scores 1 by its latent, token 1 scores 2 by its rotated "
-            "key, and both are divided by √2."),
+        Rung("two tokens, one number each", tuple(one), "Token 0 scores 1 by its latent, token 1 scores 2 by its "
+            "rotated key, and both are divided by √2."),
         Rung("two tokens, one head", step(1, 2, 4, 3, 2, 5), "A score is the sum of two parts: by the latent, and by "
             "the key that rotates."),
-        Rung("three heads", step(3, 4, 5, 2, 6, 4), "Each head has queries and matrices of its own; latents and rotated "
-            "keys are the same for all."),
+        Rung("three heads", step(3, 4, 5, 2, 6, 4), "Each head has queries and matrices of its own; latents and "
+            "rotated keys are the same for all."),
         Rung("as many numbers that rotate as others", step(2, 5, 6, 4, 4, 3), "The scale is the root of both widths "
             "together, d + r."),
         Rung("all sizes equal", step(3, 3, 3, 3, 3, 3), "With equal sizes, a wrong axis raises no error."),
