@@ -134,7 +134,7 @@ def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarr
 
 def kept(models: Mapping[str, Model], T: int) -> Figure:
     """Draw what models keep of a text of T tokens, and what they read of it for one more token, in GB of two bytes."""
-    fig = new_figure(740, 40 + 36 * len(models))
+    fig = new_figure(740, 60 + 46 * len(models))
     ax = fig.add_subplot()
     places = np.arange(len(models))
     numbers = {
@@ -148,7 +148,7 @@ def kept(models: Mapping[str, Model], T: int) -> Figure:
             label=name,
         )  # fmt: skip
         ax.bar_label(bars, [f"{each:.2g}" for each in row], fontsize=9, padding=3)
-    ax.set_yticks(places, [f"{name}\n{model.kind}" for name, model in models.items()])
+    ax.set_yticks(places, [f"{name}\n{model.kind}" for name, model in models.items()], fontsize=9)
     ax.invert_yaxis()
     ax.set_xscale("log")
     ax.set_xlim(right=4 * max(max(row) for row in numbers.values()))
