@@ -1,11 +1,12 @@
-"""Six ways to mix tokens learn to look things up, side by side: equal parameters, equal tokens, three seeds.
+"""Six ways to mix tokens learn to recall and to copy, side by side: equal parameters, equal tokens, three seeds.
 
-A text writes pairs of a key and a value, then writes each key again, and then asks for keys in any order; the next
-token has to be the value that the key was written with last. In half of the texts the second writing brings new values.
+To recall, a text writes pairs of a key and a value, then writes each key again, and then asks for keys in any order:
+the next token has to be the value that the key was written with last. In half of the texts the second writing brings
+new values. To copy, a text has a piece of different tokens, and then the same piece again, up to its end.
 
     python -m course_utils.models.recall_experiment --record
 
-trains all of it again, 18 models of two layers, a minute or less each on one core, and writes what `recorded` reads.
+trains all of it again, 36 models of two layers, 10 to 60 seconds each on one core, and writes what `recorded` reads.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ HEADS = 1
 D_HEAD = 8
 WINDOW = 16
 BATCH = 32
-STEPS = 800
+STEPS = {"recall": 800, "copy": 500}
 RATE = 4e-3
 FEWEST, MOST = 2, 10  # pairs of a text
-MEASURED = (2, 4, 6, 8, 10)
-TASKS = ("the same values again", "new values")
+SHORTEST, LONGEST = 4, 24  # tokens of a piece
+MEASURED = {"copy": (4, 8, 12, 16, 24), "the same values again": (2, 4, 6, 8, 10), "new values": (2, 4, 6, 8, 10)}
+TASKS = tuple(MEASURED)
 SEEDS = (0, 1, 2)
 EVERY = 50
 TEXTS = 256  # unseen, for each task and number of pairs
@@ -68,6 +70,13 @@ def texts(rng: np.random.Generator, pairs: np.ndarray, new_values: np.ndarray) -
     told = np.zeros((batch, LENGTH), dtype=bool)
     told[:, 1::2] = places >= 2 * pairs
     return torch.from_numpy(tokens), torch.from_numpy(told)
+
+
+def copies(rng: np.random.Generator, lengths: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Texts (B, 48) int64 of a piece of so many different tokens (B,), again and again, and which are asked for."""
+    pieces = rng.permuted(np.tile(np.arange(2 * KEYS), (len(lengths), 1)), axis=1)
+    tokens = np.take_along_axis(pieces, np.arange(LENGTH) % lengths[:, None], axis=1)
+    return torch.from_numpy(tokens), torch.from_numpy(np.arange(LENGTH) > lengths[:, None])
 
 
 # --- the six ways ---------------------------------------------------------------------------------------------------
@@ -190,20 +199,25 @@ class Model(nn.Module):
 # --- training -------------------------------------------------------------------------------------------------------
 
 
-def train(variant: str, seed: int = 0, steps: int = STEPS) -> tuple[Model, list[float]]:
+def train(variant: str, seed: int = 0, steps: int | None = None, kind: str = "recall") -> tuple[Model, list[float]]:
     """Train a variant from the start: (model, the mean loss of every 50 steps in nats).
 
-    A step takes 32 new texts of 2 to 10 pairs, half of them with new values, for AdamW. Runs of one seed see the same
-    texts. On one thread the same seed gives the same numbers. Raises KeyError for another variant.
+    A step takes 32 new texts for AdamW: of 2 to 10 pairs, half of them with new values, or if kind is "copy" of a piece
+    of 4 to 24 tokens. Runs of one seed see the same texts. On one thread the same seed gives the same numbers. Raises
+    KeyError for another variant or kind.
     """
+    steps = whole("steps", STEPS[kind] if steps is None else steps)
     rng = np.random.default_rng(1000 + seed)
     with torch.random.fork_rng(devices=[]):  # leaves the caller's own generator where it was
         torch.manual_seed(seed)
         model = Model(VARIANTS[variant])
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.0)
     losses: list[float] = []
-    for step in range(whole("steps", steps)):
-        tokens, told = texts(rng, rng.integers(FEWEST, MOST + 1, size=BATCH), np.arange(BATCH) % 2 == 1)
+    for step in range(steps):
+        if kind == "copy":
+            tokens, told = copies(rng, rng.integers(SHORTEST, LONGEST + 1, size=BATCH))
+        else:
+            tokens, told = texts(rng, rng.integers(FEWEST, MOST + 1, size=BATCH), np.arange(BATCH) % 2 == 1)
         loss = F.cross_entropy(*_asked(model, tokens, told))
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1, (step + 1) / 50, (steps - step) / (0.3 * steps))
@@ -216,10 +230,16 @@ def train(variant: str, seed: int = 0, steps: int = STEPS) -> tuple[Model, list[
 
 
 @torch.no_grad()
-def accuracy(model: Model, pairs: int, new_values: bool, count: int = TEXTS) -> float:
-    """The share of values told right in unseen texts of so many pairs, 0 to 1. Guessing a value gives 1/16."""
+def accuracy(model: Model, task: str, size: int, count: int = TEXTS) -> float:
+    """The share of tokens told right in unseen texts of a task, 0 to 1; size is the pairs, or the tokens of a piece.
+
+    Guessing a value gives 1/16, guessing a token of a piece 1/32.
+    """
     rng = np.random.default_rng(99)
-    tokens, told = texts(rng, np.full(count, pairs), np.full(count, new_values))
+    if task == "copy":
+        tokens, told = copies(rng, np.full(count, size))
+    else:
+        tokens, told = texts(rng, np.full(count, size), np.full(count, task == "new values"))
     logits, wanted = _asked(model, tokens, told)
     return (logits.argmax(-1) == wanted).double().mean().item()
 
@@ -236,17 +256,16 @@ def _asked(model: Model, tokens: Tensor, told: Tensor) -> tuple[Tensor, Tensor]:
 def recorded() -> dict[str, Any]:
     """Return the runs that ship with the course, as `records.read` gives it.
 
-    A row is one training: variant, seed, losses, and accuracy, by task a list for MEASURED pairs.
+    A row is one training: kind, variant, seed, losses, and accuracy, by task a list over MEASURED[task].
     """
     return records.recorded(BENCHMARK, STORED)[0]
 
 
 def accuracies(task: str) -> dict[str, np.ndarray]:
-    """By variant, the recorded shares of values told right in a task: (seeds, numbers of pairs)."""
-    rows = recorded()["rows"]
+    """By variant, the recorded shares of tokens told right in a task: (seeds, sizes)."""
+    rows = [row for row in recorded()["rows"] if task in row["accuracy"]]
     return {
-        variant: np.array([row["accuracy"][task] for row in rows if row["variant"] == variant])
-        for variant in dict.fromkeys(row["variant"] for row in rows)
+        variant: np.array([row["accuracy"][task] for row in rows if row["variant"] == variant]) for variant in VARIANTS
     }
 
 
@@ -256,34 +275,39 @@ def main(quick: bool = False, folder: Path | str = STORED) -> None:
     where = environment()
     rows = []
     for seed in SEEDS[: 1 if quick else None]:
-        for variant in VARIANTS:
-            model, losses = train(variant, seed, 2 * EVERY if quick else STEPS)
-            scores = {
-                task: [round(accuracy(model, pairs, new_values=task == TASKS[1]), 4) for pairs in MEASURED]
-                for task in TASKS
-            }
-            rows.append({
-                "variant": variant, "seed": seed, "parameters": sum(p.numel() for p in model.parameters()),
-                "losses": [round(loss, 4) for loss in losses], "accuracy": scores,
-            })  # fmt: skip
-            print(f"{variant}, seed {seed}: {scores}", flush=True)
+        for kind in STEPS:
+            for variant in VARIANTS:
+                rows.append(_run(kind, variant, seed, 2 * EVERY if quick else STEPS[kind]))
+                print(f"{kind}, {variant}, seed {seed}: {rows[-1]['accuracy']}", flush=True)
     settings = {
         "quick": quick, "command": "python -m course_utils.models.recall_experiment --record", "keys": KEYS,
         "length": LENGTH, "d_model": D_MODEL, "heads": HEADS, "d_head": D_HEAD, "window": WINDOW, "batch": BATCH,
-        "steps": STEPS, "rate": RATE, "pairs": MEASURED, "tasks": TASKS, "seeds": SEEDS, "held": HELD,
+        "steps": STEPS, "rate": RATE, "measured": MEASURED, "seeds": SEEDS, "held": HELD,
     }  # fmt: skip
     findings = [_finding(variant, rows) for variant in VARIANTS]
     print("\n".join(findings))
     print(f"\nwritten: {records.write(BENCHMARK, where, settings, rows, findings, folder)}")
 
 
+def _run(kind: str, variant: str, seed: int, steps: int) -> dict[str, Any]:
+    """Train a variant and return its row of the record."""
+    model, losses = train(variant, seed, steps, kind)
+    tasks = [task for task in TASKS if (task == "copy") == (kind == "copy")]
+    return {
+        "kind": kind, "variant": variant, "seed": seed, "parameters": sum(p.numel() for p in model.parameters()),
+        "losses": [round(loss, 4) for loss in losses],
+        "accuracy": {task: [round(accuracy(model, task, size), 4) for size in MEASURED[task]] for task in tasks},
+    }  # fmt: skip
+
+
 def _finding(variant: str, rows: Sequence[dict[str, Any]]) -> str:
-    """Say what a variant gets right with most pairs, the median of the seeds and the range."""
+    """Say what a variant gets right at the largest size, the median of the seeds and the range."""
     parts = []
-    for task in TASKS:
-        last = sorted(row["accuracy"][task][-1] for row in rows if row["variant"] == variant)
-        parts.append(f"{task} {statistics.median(last):.3f} ({last[0]:.3f} to {last[-1]:.3f})")
-    return f"{variant}, {MEASURED[-1]} pairs: {', '.join(parts)}"
+    for task, sizes in MEASURED.items():
+        mine = (row["accuracy"] for row in rows if row["variant"] == variant)
+        last = sorted(accuracy[task][-1] for accuracy in mine if task in accuracy)
+        parts.append(f"{task} ({sizes[-1]}) {statistics.median(last):.3f} ({last[0]:.3f} to {last[-1]:.3f})")
+    return f"{variant}: {', '.join(parts)}"
 
 
 if __name__ == "__main__":

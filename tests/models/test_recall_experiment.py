@@ -60,11 +60,24 @@ def test_the_same_seed_gives_the_same_run():
     assert first == second
 
 
+def test_a_copy_asks_for_all_tokens_of_the_piece_that_comes_again():
+    tokens, told = recall.copies(np.random.default_rng(0), np.array([4, 24]))
+    for text, asked, length in zip(tokens.tolist(), told.tolist(), (4, 24), strict=True):
+        assert len(set(text[:length])) == length
+        assert text == (text[:length] * recall.LENGTH)[: recall.LENGTH]
+        assert asked == [place > length for place in range(recall.LENGTH)]
+
+
 def test_what_the_lesson_tells_is_in_the_stored_runs():
-    for task in recall.TASKS:
-        found = {name: np.median(runs[:, -1]) for name, runs in recall.accuracies(task).items()}
-        assert set(found) == set(recall.VARIANTS)
-        assert found["full"] > max(found[name] for name in ("window", "linear", "decay", "delta"))
+    found = {task: recall.accuracies(task) for task in recall.TASKS}
+    for task, variants in found.items():
+        assert set(variants) == set(recall.VARIANTS)
+        assert {runs.shape for runs in variants.values()} == {(3, len(recall.MEASURED[task]))}
+        smallest = min(variants[name][:, -1].min() for name in ("full", "delta, then full"))
+        assert smallest > max(variants[name][:, -1].max() for name in ("window", "linear", "decay", "delta"))
+        if task != "copy":
+            assert variants["linear"][:, -1].min() > variants["delta"][:, -1].max()
+            assert variants["window"].min(axis=0)[-1] > 0.7 > variants["window"].max(axis=0)[-1] - 0.1
     assert {row["seed"] for row in recall.recorded()["rows"]} == {0, 1, 2}
 
 

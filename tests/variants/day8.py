@@ -431,3 +431,43 @@ def latents_absorbed_head_by_head(q, q_rot, c, k_rot, W_UK, W_UV):
 @wrong(8, "mla_step")
 def latents_with_the_newest_rotation(q, q_rot, c, k_rot, W_UK, W_UV):
     return latents_with_keys_and_values(q, q_rot, c, np.broadcast_to(k_rot[-1:], k_rot.shape), W_UK, W_UV)
+
+
+# patches_and_back ---------------------------------------------------------------------------------------------------
+
+
+def patches_in_loops(image, size):
+    H, W, _ = image.shape
+    return np.array([
+        image[i : i + size, j : j + size].flatten() for i in range(0, H, size) for j in range(0, W, size)
+    ])  # fmt: skip
+
+
+def picture_in_loops(patches, size, height, width):
+    image = np.zeros((height, width, patches.shape[1] // size**2))
+    for n, patch in enumerate(patches):
+        i, j = divmod(n, width // size)
+        image[i * size : (i + 1) * size, j * size : (j + 1) * size] = patch.reshape(size, size, -1)
+    return image
+
+
+def patches_by_einsum(image, size):
+    H, W, C = image.shape
+    cells = image.reshape(H // size, size, W // size, size, C)
+    return np.einsum("hpwqc->hwpqc", cells).reshape(-1, size * size * C)
+
+
+def picture_by_stacking(patches, size, height, width):
+    cells = patches.reshape(height // size, width // size, size, size, -1)
+    return np.concatenate([np.concatenate(list(row), axis=1) for row in cells])
+
+
+right(8, "patches_and_back")({"patchify": patches_in_loops, "unpatchify": picture_by_stacking})
+right(8, "patches_and_back")({"patchify": patches_by_einsum, "unpatchify": picture_in_loops})
+
+
+def patches_without_channels(image, size):
+    return patches_in_loops(image.mean(axis=2, keepdims=True), size)
+
+
+wrong(8, "patches_and_back")({"patchify": patches_without_channels, "unpatchify": picture_in_loops})

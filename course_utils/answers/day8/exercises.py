@@ -746,6 +746,61 @@ MLA_MISTAKES = (
 )  # fmt: skip
 
 
+# Pictures -------------------------------------------------------------------------------------------------------------
+
+
+def cut(order=(0, 2, 1, 3, 4), sizes=lambda H, W, size: (H // size, size, W // size, size)):
+    """patchify with one step exchanged for a wrong one. The axes of `sizes` and the channels come in this order."""
+
+    def patchify(image, size):
+        H, W, C = image.shape
+        return image.reshape(*sizes(H, W, size), C).transpose(order).reshape(-1, size * size * C)
+
+    return patchify
+
+
+def joined(order=(0, 2, 1, 3, 4), sizes=lambda H, W, size: (H // size, W // size, size, size), last=False):
+    """unpatchify with one step exchanged for a wrong one."""
+
+    def unpatchify(patches, size, height, width):
+        cells = sizes(height, width, size)
+        parts = patches.reshape(*cells[:2], -1, *cells[2:]) if last else patches.reshape(*cells, -1)
+        return parts.transpose(order).reshape(height, width, -1)
+
+    return unpatchify
+
+
+def pictured(name, message, patchify=None, unpatchify=None):
+    return Mistake(name, {"patchify": patchify or cut(), "unpatchify": unpatchify or joined()}, message)
+
+
+PATCH_MISTAKES = (
+    pictured("cut without moving axes", "patchify reads the picture in its own order, so a patch is a strip of rows. Cut "
+        "both axes, and move the row of the patch next to its column first.",
+        lambda image, size: image.reshape(-1, size * size * image.shape[2])),
+    pictured("patches column by column", "patchify goes down the columns of patches. It goes row by row, as one reads.",
+        cut(order=(2, 0, 1, 3, 4))),
+    pictured("pixels column by column", "In patchify the pixels of a patch go down its columns. They go row by row.",
+        cut(order=(0, 2, 3, 1, 4))),
+    pictured("the picture turned", "patchify goes down columns, of patches and of pixels. Both go row by row.",
+        cut(order=(2, 0, 3, 1, 4))),
+    pictured("channels first", "patchify puts the channels first. Those of a pixel stay side by side.",
+        cut(order=(0, 2, 4, 1, 3))),
+    pictured("every so many pixels", "In patchify a patch takes every so many pixels of the whole picture. Its pixels are "
+        "neighbours.", cut(order=(1, 3, 0, 2, 4), sizes=lambda H, W, size: (size, H // size, size, W // size))),
+    pictured("back without moving axes", "unpatchify lays the patches down one after the other, as strips. Their rows have "
+        "to go side by side.", unpatchify=lambda patches, size, height, width: patches.reshape(height, width, -1)),
+    pictured("back column by column", "unpatchify lays the patches down column by column. They go row by row.",
+        unpatchify=joined(order=(1, 2, 0, 3, 4), sizes=lambda H, W, size: (W // size, H // size, size, size))),
+    pictured("back with pixels turned", "In unpatchify each patch is turned: its rows have become columns.",
+        unpatchify=joined(order=(0, 3, 1, 2, 4))),
+    pictured("back with channels first", "unpatchify takes the channels for the first axis of a patch. They are the last.",
+        unpatchify=joined(order=(0, 3, 1, 4, 2), last=True)),
+    pictured("back with height and width exchanged", "unpatchify takes height / size patches for a row. There are "
+        "width / size.", unpatchify=joined(sizes=lambda H, W, size: (W // size, H // size, size, size))),
+)  # fmt: skip
+
+
 EXERCISES = {
     "rotated_cache": Exercise(2, {"broken_steps": in_parts()}, CACHE_MISTAKES),
     "split_to_interleaved": Exercise(2, {"split_to_interleaved": regrouped()}, PAIR_MISTAKES),
@@ -759,5 +814,6 @@ EXERCISES = {
     "gated_delta_step": Exercise(2, {"gated_delta_step": faded()}, GATED_MISTAKES),
     "top_k_attention": Exercise(3, {"top_k_attention": selecting()}, TOP_K_MISTAKES),
     "mla_step": Exercise(3, {"mla_step": absorbed()}, MLA_MISTAKES),
+    "patches_and_back": Exercise(2, {"patchify": cut(), "unpatchify": joined()}, PATCH_MISTAKES),
     "tells_right": duel(),
 }

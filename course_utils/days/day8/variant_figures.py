@@ -100,39 +100,41 @@ def full_state(counts: Sequence[int], errors: Mapping[str, Sequence[float]], siz
     )
 
 
-def recall(pairs: Sequence[int], tasks: Mapping[str, Mapping[str, np.ndarray]], chance: float) -> Figure:
-    """Draw the share of values told right against the number of pairs, a panel for each task: median and range."""
-    fig = new_figure(740, 340)
+def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarray]]]) -> Figure:
+    """Draw the share of tokens told right, a panel for each task: the median of the seeds, and their range.
+
+    tasks: title -> (sizes, share of who guesses, {variant: (seeds, sizes)}).
+    """
+    fig = new_figure(760, 350)
     axes = np.atleast_1d(fig.subplots(1, len(tasks), sharey=True))
-    for ax, (task, variants) in zip(axes, tasks.items(), strict=True):
+    told = []
+    for ax, (task, (sizes, chance, variants)) in zip(axes, tasks.items(), strict=True):
         ax.axhline(chance, color=palette.INK, linewidth=1, linestyle=":")
         for (name, runs), (colour, line, mark) in zip(variants.items(), _LOOKS, strict=True):
-            ax.fill_between(pairs, runs.min(axis=0), runs.max(axis=0), color=colour, alpha=0.15, linewidth=0)
-            ax.plot(pairs, np.median(runs, axis=0), color=colour, linestyle=line, marker=mark, markersize=5, label=name)
-        ax.set(ylim=(0, 1.04), xlabel="pairs in the text")
-        ax.set_xticks(list(pairs))
+            ax.fill_between(sizes, runs.min(axis=0), runs.max(axis=0), color=colour, alpha=0.15, linewidth=0)
+            ax.plot(sizes, np.median(runs, axis=0), color=colour, linestyle=line, marker=mark, markersize=5, label=name)
+        ax.set(ylim=(0, 1.04), xlabel="tokens in the piece" if task == "copy" else "pairs in the text")
+        ax.set_xticks(list(sizes))
         ax.set_title(task)
-    axes[0].set_ylabel("values told right")
+        ends = (f"{name} {np.median(runs[:, -1]):.2f}" for name, runs in variants.items())
+        told.append(f"{task}, {sizes[-1]}: {', '.join(ends)}")
+    axes[0].set_ylabel("told right")
     handles, labels = axes[0].get_legend_handles_labels()
-    seeds = len(next(iter(next(iter(tasks.values())).values())))
-    legend = f"line: median of {seeds} seeds; band: lowest to highest"
+    seeds = len(next(iter(next(iter(tasks.values()))[2].values())))
+    legend = f"line: median of {seeds} seeds; band: lowest to highest; dotted: guessing"
     fig.legend(handles, labels, title=legend, loc="lower center", ncol=3)
-    fig.subplots_adjust(left=0.08, right=0.985, top=0.92, bottom=0.36, wspace=0.08)
-    told = "; ".join(
-        f"{task}, {pairs[-1]} pairs: "
-        + ", ".join(f"{name} {np.median(runs[:, -1]):.2f}" for name, runs in variants.items())
-        for task, variants in tasks.items()
-    )
+    fig.subplots_adjust(left=0.075, right=0.985, top=0.92, bottom=0.36, wspace=0.08)
     return described(
         fig,
-        f"The share of values told right against the number of pairs, median and range of {seeds} seeds. {told}.",
-        f"The dotted line is guessing. Medians with {pairs[-1]} pairs: {told}.",
+        f"The share of tokens told right against the size of the task, median and range of {seeds} seeds. "
+        f"Medians at the largest size: {'; '.join(told)}.",
+        f"Medians at the largest size. {'; '.join(told)}.",
     )
 
 
 def kept(models: Mapping[str, Model], T: int) -> Figure:
     """Draw what models keep of a text of T tokens, and what they read of it for one more token, in GB of two bytes."""
-    fig = new_figure(740, 40 + 36 * len(models))
+    fig = new_figure(740, 60 + 46 * len(models))
     ax = fig.add_subplot()
     places = np.arange(len(models))
     numbers = {
@@ -146,7 +148,7 @@ def kept(models: Mapping[str, Model], T: int) -> Figure:
             label=name,
         )  # fmt: skip
         ax.bar_label(bars, [f"{each:.2g}" for each in row], fontsize=9, padding=3)
-    ax.set_yticks(places, [f"{name}\n{model.kind}" for name, model in models.items()])
+    ax.set_yticks(places, [f"{name}\n{model.kind}" for name, model in models.items()], fontsize=9)
     ax.invert_yaxis()
     ax.set_xscale("log")
     ax.set_xlim(right=4 * max(max(row) for row in numbers.values()))

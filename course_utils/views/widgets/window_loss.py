@@ -78,12 +78,12 @@ class WindowLoss(CourseWidget):
         ax = fig.add_subplot()
         at = self._record["positions"]
         ax.plot(at, self._record["all"], color=palette.INK, label="all tokens")
+        none = self._record["curves"][f"{self.room},0"]
+        ax.plot(at, none, color=palette.WRONG, linestyle="--", label="no first tokens")
         if self.sinks:
-            none = self._record["curves"][f"{self.room},0"]
-            ax.plot(at, none, color=palette.WRONG, linestyle="--", label="no first tokens")
-        chosen = self._record["curves"][f"{self.room},{self.sinks}"]
-        colour = palette.QUERY if self.sinks else palette.WRONG
-        ax.plot(at, chosen, color=colour, linestyle="-" if self.sinks else "--", label=f"{self.sinks} first tokens")
+            chosen = self._record["curves"][f"{self.room},{self.sinks}"]
+            words = "token" if self.sinks == 1 else "tokens"
+            ax.plot(at, chosen, color=palette.QUERY, label=f"{self.sinks} first {words}")
         ax.set(xlabel="position in the text", ylabel="loss, nats per token")
         ax.set_title(f"room for {self.room} keys")
         ax.legend()

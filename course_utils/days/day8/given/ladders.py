@@ -382,6 +382,47 @@ def mla_step(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
+# Pictures -----------------------------------------------------------------------------------------------------------
+
+
+def patches_and_back(rng: np.random.Generator) -> list[Rung]:
+    def picture(height: int, width: int, channels: int) -> np.ndarray:
+        first = int(rng.integers(0, 50))
+        return np.arange(first, first + height * width * channels, dtype=float).reshape(height, width, channels)
+
+    def there(name, args, why, measure=None, **more):
+        return Rung(name, args, why, measure, of="patchify", **more)
+
+    def back(name, args, why, measure=None, **more):
+        return Rung(name, args, why, measure, of="unpatchify", **more)
+
+    def patches(rows: int, columns: int, size: int, channels: int) -> tuple[np.ndarray, int, int, int]:
+        numbers = picture(rows * columns, size * size, channels).reshape(rows * columns, -1)
+        return numbers, size, rows * size, columns * size
+
+    return [
+        there("one patch", (picture(2, 2, 1), 2), "One patch is the whole picture: its rows, one after the other.",
+            shape_hint="patchify returns an array (patches, size · size · channels)."),
+        there("two patches side by side", (picture(2, 4, 1), 2), "The left patch comes first. Its rows are rows of the "
+            "picture, cut in half."),
+        there("two patches, one below the other", (picture(4, 2, 1), 2), "The upper patch comes first."),
+        there("six patches", (picture(4, 6, 1), 2), "Patches go row by row through the picture, as one reads."),
+        there("three channels", (picture(4, 6, 3), 2), "The channels of a pixel stay side by side."),
+        there("patches of one pixel", (picture(2, 3, 2), 1), "Each pixel is a token."),
+        there("all sizes equal", (picture(9, 9, 3), 3), "With equal sizes, a wrong axis raises no error."),
+        there("a larger picture", (picture(12, 8, 1), 4), "Any height and width that the patches divide."),
+        there(AS_IT_WAS, (picture(4, 6, 1), 2), COPY, changes),
+        back("back from one patch", patches(1, 1, 2, 1), "One patch is the whole picture.",
+            shape_hint="unpatchify returns an array (height, width, channels)."),
+        back("back from six patches", patches(2, 3, 2, 1), "Patch 1 is to the right of patch 0, and patch 3 below it."),
+        back("back from a tall picture", patches(3, 2, 2, 2), "There are width / size patches in a row."),
+        back("back with three channels", patches(2, 3, 2, 3), "The channels of a pixel stay side by side."),
+        back("back, all sizes equal", patches(3, 3, 3, 3), "With equal sizes, a wrong axis raises no error."),
+        back("back from pixels", patches(2, 3, 1, 2), "Each patch is a pixel."),
+        back("back, " + AS_IT_WAS, patches(2, 3, 2, 1), COPY, changes),
+    ]  # fmt: skip
+
+
 SMALL_YARN = (
     Small((one_of(2, 4, 16), one_of(10_000.0), one_of(64, 256), one_of(1.0, 2.0)), measures=(None,), fits=evenly),
 )
@@ -445,5 +486,6 @@ LADDERS = {
         mla_step,
         small=(Small(("h d", "h r", "T c", "T r", "h c d", "h c e"), measures=(None,)),),
     ),
+    "patches_and_back": Ladder(("patchify", "unpatchify"), ("array",), patches_and_back),
     "tells_right": Ladder(("tells_right",), ("verdict",), duel=True),
 }
