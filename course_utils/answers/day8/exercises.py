@@ -58,8 +58,9 @@ def newest_only(q, k, v, sizes):
 
 CACHE_MISTAKES = (
     Mistake("keys rotated again", in_parts(cached=as_it_is, again=lambda keys, end: rotated(keys, np.arange(end))),
-        "Right for a text that comes at once. With more parts only the newest keys are right, and the oldest are "
-        "furthest off. By which angle was the first part's key at position 1 rotated after three parts?"),
+        "Right for a text that comes at once. With more parts only the newest keys are right, and an older one is "
+        "further off with each part that comes. By which angle has the key at position 1 been rotated after three "
+        "parts?"),
     Mistake("positions of keys begin anew", in_parts(cached=anew),
         "The keys of each part are rotated as if the text began there. The first key of a part is at the position at "
         "which the part begins."),
@@ -775,8 +776,8 @@ def pictured(name, message, patchify=None, unpatchify=None):
 
 
 PATCH_MISTAKES = (
-    pictured("cut without moving axes", "patchify reads the picture in its own order, so a patch is a strip of rows. Cut "
-        "both axes, and move the row of the patch next to its column first.",
+    pictured("cut without moving axes", "patchify reads the picture in its own order, so a patch is a strip of "
+        "rows. Cut both axes, and move the row of the patch next to its column first.",
         lambda image, size: image.reshape(-1, size * size * image.shape[2])),
     pictured("patches column by column", "patchify goes down the columns of patches. It goes row by row, as one reads.",
         cut(order=(2, 0, 1, 3, 4))),
@@ -786,15 +787,18 @@ PATCH_MISTAKES = (
         cut(order=(2, 0, 3, 1, 4))),
     pictured("channels first", "patchify puts the channels first. Those of a pixel stay side by side.",
         cut(order=(0, 2, 4, 1, 3))),
-    pictured("every so many pixels", "In patchify a patch takes every so many pixels of the whole picture. Its pixels are "
+    pictured("every so many pixels", "In patchify a patch takes every so many pixels of the whole picture. Its "
+        "pixels are "
         "neighbours.", cut(order=(1, 3, 0, 2, 4), sizes=lambda H, W, size: (size, H // size, size, W // size))),
-    pictured("back without moving axes", "unpatchify lays the patches down one after the other, as strips. Their rows have "
-        "to go side by side.", unpatchify=lambda patches, size, height, width: patches.reshape(height, width, -1)),
+    pictured("back without moving axes", "unpatchify lays the patches down one after the other, as strips. Their "
+        "rows have to go side by "
+        "side.", unpatchify=lambda patches, size, height, width: patches.reshape(height, width, -1)),
     pictured("back column by column", "unpatchify lays the patches down column by column. They go row by row.",
         unpatchify=joined(order=(1, 2, 0, 3, 4), sizes=lambda H, W, size: (W // size, H // size, size, size))),
     pictured("back with pixels turned", "In unpatchify each patch is turned: its rows have become columns.",
         unpatchify=joined(order=(0, 3, 1, 2, 4))),
-    pictured("back with channels first", "unpatchify takes the channels for the first axis of a patch. They are the last.",
+    pictured("back with channels first", "unpatchify takes the channels for the first axis of a patch. They are the "
+        "last.",
         unpatchify=joined(order=(0, 3, 1, 4, 2), last=True)),
     pictured("back with height and width exchanged", "unpatchify takes height / size patches for a row. There are "
         "width / size.", unpatchify=joined(sizes=lambda H, W, size: (W // size, H // size, size, size))),
