@@ -152,8 +152,7 @@ function tendency(high, low) {
     [high, "high"],
     [low, "low"],
   ]) {
-    if (count >= MAJORITY * missed)
-      return `Your guesses tend to be too ${side}: ${count} of ${missed} that missed.`;
+    if (count >= MAJORITY * missed) return `Your guesses tend to be too ${side}: ${count} of ${missed} that missed.`;
   }
   return "Your guesses lean neither way.";
 }
