@@ -53,7 +53,7 @@ class PagedCache(Cache):
 
     @property
     def slots_used(self) -> int:
-        filled = {}  # tokens in each block; rows that share a block agree on it, since a writer takes a copy
+        filled = {}  # tokens in each block; rows that share a block agree on it, since a writer makes a copy
         for table, length in zip(self._block_tables, self._lengths.tolist(), strict=True):
             for i, block in enumerate(table):
                 filled[block] = max(0, min(self.block_size, length - i * self.block_size))

@@ -24,6 +24,7 @@ BLOCK = 4  # tokens per block, and keys per tile; other text lengths than multip
 QUERIES = 6  # queries per tile; unequal to BLOCK, so that tiles on the diagonal differ from each other
 MAX_STEPS = 1000  # steps of a scheduler; three texts of 30 tokens take about 20
 WINDOW = 8  # tokens in a ring
+SINKS, LATEST = 2, 6  # keys that a mask keeps: the first and the latest
 Attend = Callable[..., tuple[Tensor, None]]
 
 
@@ -198,6 +199,16 @@ def attention_in_tiles(answer: Callable, block_q: int = QUERIES, block_k: int = 
 def mask(answer: Callable) -> Callable[[int, int], Tensor]:
     """Adapt causal_mask(n), booleans: it makes a mask for all m tokens, and the model gets the rows of the last n."""
     return lambda n, m: _fitting(answer(m), (m, m), torch.empty((), dtype=torch.bool))[m - n :]
+
+
+def mask_of_sinks(answer: Callable) -> Callable[[int, int], Tensor]:
+    """Adapt sink_window_mask(queries, keys, window, sinks), booleans: each layer keeps SINKS first and LATEST keys."""
+    return lambda n, m: _fitting(answer(n, m, LATEST, SINKS), (n, m), torch.empty((), dtype=torch.bool))
+
+
+def window_with_sinks(n: int, m: int) -> Tensor:
+    """Return the mask of a window of LATEST keys and SINKS first ones: the reference for answers that make one."""
+    return sliding_window(n, LATEST, m) | (causal(n, m) & (torch.arange(m) < SINKS))
 
 
 def split(answer: Callable) -> Callable[[Tensor, int], Tensor]:

@@ -82,6 +82,10 @@ SLOTS = (
         adapters.serves_in_slots,
     ),
     Slot(7, "scheduler", "writes", "Scheduler(n_blocks, block_size, budget)", "names and counts", adapters.serves),
+    Slot(
+        8, "sink_window_mask", "mask", "sink_window_mask(queries, keys, window, sinks)", "whole numbers",
+        adapters.mask_of_sinks, {"mask": adapters.window_with_sinks},
+    ),
 )  # fmt: skip
 
 

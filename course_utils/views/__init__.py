@@ -17,6 +17,7 @@ WIDGETS = {
     "HeadExplorer": "head_explorer",
     "HeadGallery": "gallery",
     "MaskPainter": "painter",
+    "MemoryBoard": "memory_board",
     "MemoryCalculator": "calculator",
     "OnlineSoftmaxStepper": "online_softmax",
     "PageTable": "page_table",
@@ -24,12 +25,14 @@ WIDGETS = {
     "ProgressMap": "course_map",
     "QueryPlane": "query_plane",
     "Quiz": "quiz",
+    "RopeClock": "rope_clock",
     "SaturationExplorer": "saturation",
     "ServingTimeline": "timeline",
     "SpeculativeStepper": "speculative",
     "TemperatureExplorer": "temperature",
     "TileWalker": "tile_walker",
     "TracePlayer": "trace_player",
+    "WindowLoss": "window_loss",
 }
 
 

@@ -420,6 +420,19 @@ def stepper(page):
 
 
 @moved(
+    "RopeClock",
+    views.RopeClock,
+    ("input[type=range]", "ArrowRight", ".course-clock-told"),
+)
+def rope_clock(page):
+    cosine = ".course-clock-cos >> nth=1"
+    changes(page, lambda: button(page, "base 100", exact=True).click(), ".course-clock-told", cosine)
+    before = text(page, ".course-clock-told")
+    button(page, "move both by +10").click()
+    assert text(page, ".course-clock-told") == before
+
+
+@moved(
     "TemperatureExplorer",
     lambda: views.TemperatureExplorer([2, 1, 0.5], d_ks=[4]),
     ("input[type=range]", "ArrowRight", ".course-temperature-number >> nth=1"),
@@ -475,3 +488,33 @@ def walker(page):
     changes(page, lambda: select(page, "keys in a block", "1"), ".course-player-place")
     assert text(page, ".course-tiles-waits") == ""
     changes(page, lambda: page.locator(".course-tiles-tile").nth(3).click(), ".course-tiles-told [role=status]")
+
+
+@moved(
+    "WindowLoss",
+    lambda: views.WindowLoss(128, 0),
+    ("input[type=range] >> nth=0", "ArrowRight", "[role=status]"),
+    ("input[type=range] >> nth=1", "ArrowRight", "[role=status]"),
+)
+def window_loss(page):
+    message = "[role=status]"
+    changes(page, lambda: page.get_by_role("slider").nth(1).fill("1"), message)
+    assert text(page, message).startswith("Room for 128 keys: the first, and the last 127.")
+    changes(page, lambda: page.get_by_role("slider").nth(0).click(position={"x": 4, "y": 8}), message)
+    assert text(page, message).startswith("Room for 32 keys")
+
+
+@moved(
+    "MemoryBoard",
+    lambda: views.MemoryBoard([[1, 0], [0.6, 0.8], [1, 0]], [[2, 0], [1, 1], [0, 1]], ["lamp", "door", "moved"]),
+    ("button[aria-label='write lamp']", "Enter", ".course-memory-read"),
+)
+def memory_board(page):
+    message, read = "[role=status]", ".course-memory-read"
+    changes(page, lambda: button(page, "write lamp").click(), message, read, ".course-memory-state td")
+    changes(page, lambda: button(page, "write moved").click(), message, read)
+    assert text(page, message) == "Written last: moved. Not read back as written: lamp, moved."
+    changes(page, lambda: button(page, re.compile("^delta rule")).click(), message, read)
+    assert text(page, message) == "Written last: moved. Every key reads what it last wrote."
+    changes(page, lambda: button(page, "Undo").click(), message, read)
+    changes(page, lambda: button(page, "Clear").click(), message, read)

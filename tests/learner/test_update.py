@@ -363,6 +363,7 @@ GONE: dict[str, dict[int, set[str]]] = {
             "tokens of a round",
             "acceptance of bigrams",
             "bytes between machines",
+            "the time of day in front",
         },
     },
 }

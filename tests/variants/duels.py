@@ -385,6 +385,36 @@ def pools_by_scripts(f):
     return all(blocks_as_promised(pool, 7, 3, calls) for pool, calls in games) and pools_by_a_model(f)
 
 
+# Day 8 --------------------------------------------------------------------------------------------------------------
+
+
+@right(8, "tells_right")
+def scores_that_move_along(f):
+    rng = np.random.default_rng(4)
+    for d in (2, 4, 8, 14, 32):
+        for away in (0, 1, 2, 9, 50, -1, -6):
+            q, k = rng.normal(size=d), rng.normal(size=d)
+            starts = [abs(min(away, 0)), 7, 8, 21, 64, 100, 210, 300, 511, 640, 940]
+            first, *others = [f(q, k, start + away, start) for start in starts]
+            for other in others:
+                assert abs(other - first) < 2e-3 * max(1, abs(first))
+    return True
+
+
+@right(8, "tells_right")
+def scores_at_random(f):
+    rng = np.random.default_rng(12)
+    for n in range(300):
+        d = [2, 4, 6, 10, 20][n % 5]
+        q, k = rng.integers(-4, 5, (2, d)) / 2 + 0.1
+        i, j = (int(x) for x in rng.integers(0, [9, 40, 450][n % 3], 2))
+        i, j = (i, 0) if n % 7 == 0 else (0, j) if n % 7 == 1 else (i, j)
+        move = int(rng.integers(1, [6, 80, 500][n // 5 % 3]))
+        if not np.isclose(f(q, k, i, j), f(q, k, i + move, j + move), rtol=1e-3, atol=1e-3):
+            return False
+    return True
+
+
 # Worth nothing ------------------------------------------------------------------------------------------------------
 
 Q, K, V = np.array([[1.0, 0.5], [0.3, -1.0]]), np.array([[0.7, 0.2], [0.1, 0.9], [1.1, -0.4]]), np.eye(3) - 0.2
@@ -396,6 +426,7 @@ SAMPLES = {
     5: (3,),
     6: (Q, K, V, 2, 2, False),
     7: (3, 2),
+    8: (Q[0], K[1], 5, 2),
 }
 
 
@@ -407,7 +438,7 @@ def result_of(f, day):
         found = found.view()
     if day == 7:
         found = tuple(np.array(found.append(0)) for _ in range(3))
-    return found if isinstance(found, tuple) else (found,)
+    return found if isinstance(found, tuple) else (np.asarray(found),)
 
 
 def worth_nothing(day):

@@ -28,6 +28,7 @@ from course_utils.views import (
     DecodeStepper,
     HeadAblation,
     MaskPainter,
+    MemoryBoard,
     MemoryCalculator,
     OnlineSoftmaxStepper,
     PageTable,
@@ -543,3 +544,20 @@ def test_the_stages_of_attention_are_the_same(attention, size, mask):
         }
         for stage in widget._stages
     ]
+
+
+def test_a_memory_that_is_written_and_read():
+    """The state and what each key reads, by both rules, after any writes."""
+    board = MemoryBoard([[1, 0], [0, 1], [0.6, 0.8], [1, 0]], [[2, 0, 1], [0, 3, 0], [1, 1, -1], [0, 1, 0.5]])
+    rng = random.Random(0)
+    calls, wanted = [], []
+    for rule, count in itertools.product(("add", "delta"), range(12)):
+        board.rule = rule
+        board.writes = [rng.randrange(4) for _ in range(count)]
+        calls.append([on_page(board).pairs, list(board.writes), rule])
+        wanted.append((board.state, board.reads))
+    for found, (state, reads) in zip(in_node("memory_board_state.js", "stateOf", calls), wanted, strict=True):
+        assert np.allclose(found["S"], state, rtol=0, atol=1e-12)
+        for (read, value, error), mine in zip(found["reads"], reads, strict=True):
+            assert np.allclose(read, mine.read, rtol=0, atol=1e-12) and error == pytest.approx(mine.error, abs=1e-12)
+            assert (value is None) == (mine.wanted is None) and (value is None or value == [*mine.wanted])

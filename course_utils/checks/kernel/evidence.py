@@ -380,12 +380,12 @@ def _line_of_cell(error: BaseException) -> str:
     if is_stub or not frames or not frames[-1].line:
         return ""
     own, last = frames[0], frames[-1]
-    line = (last.line or "")[:100]
+    code = (last.line or "")[:100]
     if own.filename == last.filename:
-        return f", at line {last.lineno}{IN_ITS_CELL}: {line}"
+        return f", at line {last.lineno}{IN_ITS_CELL}: {code}"
     called = next(frame.name for frame in frames if frame.filename == last.filename)
     caller = [frame for frame in frames if frame.filename == own.filename][-1]
-    where = f", in {called} at its line {last.lineno}, {line}, called"
+    where = f", in {called} at its line {last.lineno}, {code}, called"
     return f"{where} at line {caller.lineno}{IN_ITS_CELL}: {(caller.line or '')[:100]}"
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from course_utils.attention import arrays
 from course_utils.costs.fragmentation import Trace
-from course_utils.serving import prefix_traffic, prefixes, speculative
+from course_utils.serving import speculative
 from course_utils.serving.costs import A100
 from course_utils.serving.eight_prompts import count_steps
 from course_utils.serving.latency import gaps, percentile
@@ -57,17 +57,6 @@ def steps_for_eight_prompts() -> Guess:
         "take in four slots that are refilled?",
         truth=count_steps(), low=8, high=40,
         why="40 tokens in four slots take at least 10 steps, and near the end some slots stay empty.",
-    )  # fmt: skip
-
-
-def the_time_of_day_in_front() -> Guess:
-    prompts = prefix_traffic.changed_at_the_beginning(prefix_traffic.KINDS["chat turns"]())
-    return Guess.number(
-        7, "the time of day in front",
-        "In chats, more than two thirds of all prompt tokens are found. What share is found if every prompt begins "
-        "with the time of day, a single token that is different each time?",
-        truth=100 * prefix_traffic.hit_rate(prefixes.PrefixCache(400, 16), prompts), low=0, high=100, unit=" %",
-        why="Every name in a chain depends on all the names before it.",
     )  # fmt: skip
 
 

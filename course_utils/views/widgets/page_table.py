@@ -28,7 +28,7 @@ class PageTable(CourseWidget):
 
     n_blocks: 1 to 24 blocks of block_size 1 to 8 places. calls: what was done so far, ("append", name), ("fork", name,
     new name) or ("free", name), with names a to f; an append to a name that is not known begins it. A fork shares all
-    blocks. A sequence that writes to a shared block takes a copy first. The page computes all of it, and so does
+    blocks. A sequence that writes to a shared block makes a copy first. The page computes all of it, and so does
     Python, with `attention.blocks.BlockPool`.
     `.calls` can be read and set. `.tables`, `.lengths` (tokens) and `.references` (of each block) are the result, and
     `.message` says what the last call did.

@@ -1,0 +1,1 @@
+"""The drawings of day 8."""
