@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -85,11 +85,17 @@ def _pairs(real: Real, text: Tensor, most: int) -> dict[str, Any]:
     for pairs in rotary.PAIRS:
         model = rotated_by(real, in_pairs(pairs))
         written = real.tokenizer.decode(model.stream(real.encode(BEGINNING)[0].tolist(), most))
-        row = {"pairs": pairs, "answer": model.answer(QUESTION, most), "written": written}
-        ways.append(row | {"loss": facts.loss(model, text)})
+        answer = {"pairs": pairs, "answer": model.answer(QUESTION, most), "written": written}
+        ways.append(answer | {"loss": facts.loss(model, text)})
         logits.append(model.model(text)[0])  # (T, vocabulary)
     differences = (logits[0] - logits[1]).abs().amax(-1)  # (T,)
-    row = {"fact": "pairs", "question": QUESTION, "beginning": BEGINNING, "tokens": text.shape[1], "ways": ways}
+    row: dict[str, Any] = {
+        "fact": "pairs",
+        "question": QUESTION,
+        "beginning": BEGINNING,
+        "tokens": text.shape[1],
+        "ways": ways,
+    }
     return row | {"largest_difference": np.round(differences[:8].tolist(), 4).tolist()}
 
 
@@ -111,7 +117,7 @@ def _bases(real: Real, windows: Tensor) -> dict[str, Any]:
         bins = [losses[start : start + BIN].mean() for start in range(0, len(losses), BIN)]
         rows.append({"base": base, "loss": losses.mean(), "by_position": np.round(bins, 4).tolist()})
         print(f"base {base:,.0f}: loss {losses.mean():.3f}", flush=True)
-    own = real.model.blocks[0].attention.rope.base
+    own = cast(Any, real.model.blocks[0]).attention.rope.base
     return {"fact": "bases", "own": own, "windows": len(windows), "tokens": windows.shape[1], "bin": BIN, "bases": rows}
 
 

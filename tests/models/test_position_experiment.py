@@ -49,7 +49,7 @@ def test_plain_rope_is_the_courses_own():
 
 def test_training_makes_the_loss_small_and_the_same_seed_gives_the_same_numbers():
     (_, losses), (_, again) = (experiment.train("none", seed=1, steps=12) for _ in range(2))
-    assert losses == again and losses[-1] < losses[0] - 0.3
+    assert losses == again and losses[-1] < losses[0] - 0.1
 
 
 def test_the_record_has_every_way_with_five_seeds():

@@ -30,7 +30,7 @@ def test_nothing_is_cut_off(name):
         ("by position", "RoPE 2.00 at 16 and 4.50 at the end; ALiBi 2.20 at 16 and 2.10 at the end", "32 characters"),
         ("within", "none 2.10 (2.00 to 2.20) and waves 1.50 (1.50 to 1.50)", "a ring is the mean"),
         ("waves", "in columns 0 and 1, 2 and 3, 4 and 5 and 6 and 7", "dotted lines cosines"),
-        ("slopes", "At distance 16 it is 0.018 with slope 1/4 and 0.37 with slope 1/16", "A gentle one sees nearly all"),
+        ("slopes", "At distance 16 it is 0.018 with slope 1/4 and 0.37 with slope 1/16", "A gentle one sees nearly"),
         ("bases", "base 10,000: 0.00 at first, 1.00 at last; base 1,000,000: 0.00 at first", "its own base, 100,000"),
     ],
 )

@@ -119,8 +119,8 @@ def who_recalls_best(accuracy: dict[str, float]) -> Guess:
     """Take the median accuracy by variant, with new values and most pairs."""
     return Guess.choice(
         8, "who recalls best",
-        "Ten keys were written twice, the second time with new values. Which of these three tells most of the new values "
-        "right?",
+        "Ten keys were written twice, the second time with new values. Which of these three tells most of the new "
+        "values right?",
         choices=list(accuracy), truth=max(accuracy, key=accuracy.__getitem__),
         why="A window has lost whatever lies more than 16 tokens back. Both states keep something of every pair.",
     )  # fmt: skip

@@ -50,8 +50,7 @@ class MemoryBoardView {
     const body = table.createTBody();
     this.cells = this.pairs.keys[0].map((_, i) => {
       const line = body.insertRow();
-      if (i === 0)
-        line.append(makeSet("th", "", { scope: "rowgroup", rowspan: this.pairs.keys[0].length }, "S ="));
+      if (i === 0) line.append(makeSet("th", "", { scope: "rowgroup", rowspan: this.pairs.keys[0].length }, "S ="));
       return this.pairs.values[0].map(() => {
         const cell = make("td");
         line.append(cell);

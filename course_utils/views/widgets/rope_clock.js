@@ -16,7 +16,7 @@ const draw = (tag, name, attributes = {}) => {
   for (const key in attributes) node.setAttribute(key, attributes[key]);
   return node;
 };
-const degrees = (angle) => (((Math.floor((angle * 180) / Math.PI + 0.5 + 1e-9) % 360) + 360) % 360);
+const degrees = (angle) => ((Math.floor((angle * 180) / Math.PI + 0.5 + 1e-9) % 360) + 360) % 360;
 const shown = (value) => {
   const text = (Math.round((value + 1e-9) * 100) / 100 + 0).toFixed(2);
   return minus(text === "-0.00" ? "0.00" : text);

@@ -57,7 +57,7 @@ class WindowLossView {
     const losses = [all, ...Object.values(curves)].flat();
     this.low = Math.floor(Math.min(...losses));
     this.high = Math.ceil(Math.max(...losses));
-    this.x = (position) => 40 + ((WIDE - 50) * position) / length;
+    this.x = (position) => 40 + ((WIDE - 56) * position) / length;
     this.y = (loss) => 8 + ((TALL - 48) * (this.high - loss)) / (this.high - this.low);
     this.chart = make("div", "course-window-chart", { role: "img" });
     const svg = inSvg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, "aria-hidden": "true" });
