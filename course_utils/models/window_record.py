@@ -109,8 +109,8 @@ def _stand_in(
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, logit: Tensor | None = None) -> Tensor:
     """Grouped attention (1, h, n, d), with a logit (h,) of no key in each softmax, from the window's first query on."""
-    group = q.shape[1] // k.shape[1]
-    k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
+    shared_by = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(shared_by, dim=1), v.repeat_interleave(shared_by, dim=1)
     scores = (q @ k.transpose(-1, -2) * scale).masked_fill(~mask, -math.inf)
     if logit is None:
         return scores.softmax(-1) @ v

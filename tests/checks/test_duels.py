@@ -35,6 +35,7 @@ from course_utils.checks.kernel.remote import (
     RemoteLine,
     offered_candidates,
     serve,
+    unpack,
 )
 from course_utils.checks.kernel.result_numbers import Numbers
 from course_utils.course import ROOT
@@ -448,6 +449,15 @@ def test_what_goes_in_and_comes_out_are_numbers(line):
     f([np.ones(2), np.zeros(2)], np.int64(3))
     assert [each[0].tolist() for each in got] == [[[1, 2]], [True], [1.5, 2], [[1, 1], [0, 0]]]
     assert got[0][1] == 2.0 and got[1][1].tolist() == [1, 1] and got[2][1] is None and got[3][1] == 3
+
+
+@BOTH
+def test_one_number_in_float32_comes_out_with_a_grain_too(line):
+    f = Candidate(line(lambda x, y: np.float32(1.5)))
+    assert f(1, 2) == np.float32(1.5)
+    grainy = LocalLine(lambda x, y: np.float32(1.5), {"": ("x", "y")}, 16.0)
+    reply = json.loads(json.dumps(serve(grainy, {"made": None, "method": "", "args": [1, 2], "kwargs": {}})))
+    assert abs(float(unpack(reply["value"])) - 1.5) < 1e-6
 
 
 @BOTH

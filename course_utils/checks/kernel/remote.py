@@ -167,7 +167,7 @@ class LocalLine:
                 array *= 1 + self.grain * np.finfo(np.float64).eps
             elif self.grain and array.dtype == np.float32:  # less, since a log-sum-exp of thousands has few digits
                 off = self.grain / 32 * float(np.finfo(np.float32).eps)
-                array = (array.astype(np.float64) * (1 + off)).astype(np.float32)
+                array = np.asarray(array.astype(np.float64) * (1 + off), dtype=np.float32)  # one number is an array too
             return array
         if isinstance(result, (tuple, list)):
             return type(result)(self.as_received(each) for each in result)

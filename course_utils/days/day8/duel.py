@@ -26,8 +26,8 @@ def rotated(x: np.ndarray, positions: np.ndarray | float, base: float = 10000.0)
 def turned(x: np.ndarray, angles: np.ndarray) -> np.ndarray:
     """Return x (…, d) with pair p, numbers 2p and 2p + 1, rotated by angles[…, p]."""
     cos, sin = np.cos(angles), np.sin(angles)
-    first, second = x[..., 0::2], x[..., 1::2]
-    return np.stack([first * cos - second * sin, first * sin + second * cos], axis=-1).reshape(x.shape)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return np.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(x.shape)
 
 
 def halves(x: np.ndarray, angles: np.ndarray) -> np.ndarray:
