@@ -8,12 +8,14 @@ from difflib import get_close_matches
 
 from course_utils.errors import CourseError
 
-from . import attention_kinds, count_kinds, serving_kinds
+from . import attention_kinds, count_kinds, serving_kinds, state_kinds
 from .problem import Problem
 
 MOST_DRAWS = 2000
 LEAST_LIKENESS = 0.7  # of a name that is suggested; difflib gives batching 0.67 for nothing
-KINDS: dict[str, Callable[[random.Random], tuple]] = attention_kinds.KINDS | count_kinds.KINDS | serving_kinds.KINDS
+KINDS: dict[str, Callable[[random.Random], tuple]] = (
+    attention_kinds.KINDS | count_kinds.KINDS | serving_kinds.KINDS | state_kinds.KINDS
+)
 LARGEST = 10**9
 
 
