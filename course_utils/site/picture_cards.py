@@ -12,8 +12,8 @@ from PIL import Image
 from course_utils.site.pages import Play
 
 DAY = (540, 340)  # pixels of a day's picture, at most
-LISTED = (300, 200)  # of one in a list
-COLOURS = 64
+LISTED = (264, 176)  # of one in a list
+COLOURS = 32
 _SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
 
 

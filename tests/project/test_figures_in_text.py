@@ -33,7 +33,6 @@ SOURCES = {  # what others measured or set, by day
     },
     8: {
         "1,024": "rows of GPT-2's table of positions: n_positions of its config.json; tokens of the record of bases",
-        "55": "minutes of the second sitting, by the rule of reading_time",
     },
 }
 WHOLE = r"\d{1,3}(?:,\d{3})+|\d+"
