@@ -172,6 +172,15 @@ def sinks_as_numbers(queries, keys, window, sinks):
 
 
 @wrong(8, "sink_window_mask")
+def sinks_of_the_newest_part(queries, keys, window, sinks):
+    """The sinks are the first keys of the queries' own part."""
+    first = keys - queries
+    place = np.arange(first, keys)[:, None]
+    key = np.arange(keys)
+    return (key <= place) & ((key > place - window) | ((key >= first) & (key < first + sinks)))
+
+
+@wrong(8, "sink_window_mask")
 def sinks_for_late_queries_only(queries, keys, window, sinks):
     mask = sinks_in_loops(queries, keys, window, 0)
     mask[window:, :sinks] = True
@@ -306,6 +315,13 @@ def neighbours_by_swapping_axes_in_place(W, heads):
     return W
 
 
+@wrong(8, "split_to_interleaved")
+def neighbours_by_a_step_of_half_a_head(W, heads):
+    """Every (d/2)-th row of the whole matrix."""
+    half = W.shape[0] // heads // 2
+    return np.concatenate([W[p::half] for p in range(half)])
+
+
 # yarn_frequencies ---------------------------------------------------------------------------------------------------
 
 
@@ -399,6 +415,20 @@ def chosen_by_a_threshold(q, k, v, index, top):
 
 
 @wrong(8, "top_k_attention")
+def chosen_among_the_latest(q, k, v, index, top):
+    """Keys further back than 2 · top are never chosen."""
+    outputs, recall = [], []
+    for i in range(len(q)):
+        first = max(0, i + 1 - 2 * top)
+        kept = first + np.argsort(index[i, first : i + 1])[-top:]
+        scores = k[: i + 1] @ q[i]
+        e = np.exp((scores[kept] - scores[kept].max()) / math.sqrt(q.shape[1]))
+        outputs.append(e / e.sum() @ v[kept])
+        recall.append(len(set(kept) & set(np.argsort(scores)[-top:])) / len(kept))
+    return np.array(outputs), np.array(recall)
+
+
+@wrong(8, "top_k_attention")
 def chosen_with_the_own_key_always(q, k, v, index, top):
     index = index.copy()
     index[np.arange(len(q)), np.arange(len(q))] = index.max() + 1
@@ -426,6 +456,15 @@ def latents_absorbed_head_by_head(q, q_rot, c, k_rot, W_UK, W_UV):
         s = (c @ (down @ q_i) + k_rot @ r_i) * scale
         out[i] = softmax(s) @ c @ up
     return out
+
+
+@wrong(8, "mla_step")
+def latents_of_the_mean_head(q, q_rot, c, k_rot, W_UK, W_UV):
+    """One row of weights for all heads, from their mean score."""
+    s = np.einsum("hd,hcd,tc->t", q, W_UK, c) + (q_rot @ k_rot.T).sum(axis=0)
+    s = s / len(q) / math.sqrt(q.shape[1] + q_rot.shape[1])
+    e = np.exp(s - s.max())
+    return np.einsum("t,tc,hce->he", e / e.sum(), c, W_UV)
 
 
 @wrong(8, "mla_step")
