@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RULES = {"add": "S + k vᵀ", "delta": "S + k (v − kᵀS)"}
-_MOST_PAIRS = 6
-_MOST_SIZE = 4
-_MOST_WRITES = 40
+_MAX_PAIRS = 6
+_MAX_SIZE = 4
+_MAX_WRITES = 40
 
 
 class Read(NamedTuple):
@@ -52,7 +52,7 @@ class MemoryBoard(CourseWidget):
     words = traitlets.List(traitlets.Unicode(), read_only=True).tag(sync=True)
     _pairs = traitlets.Dict().tag(sync=True)
     _rules = traitlets.Dict(RULES).tag(sync=True)
-    _most = traitlets.Int(_MOST_WRITES).tag(sync=True)
+    _most = traitlets.Int(_MAX_WRITES).tag(sync=True)
 
     def __init__(
         self,
@@ -87,8 +87,8 @@ class MemoryBoard(CourseWidget):
         n = len(self._pairs["keys"])
         if unknown := [pair for pair in proposal.value if not 0 <= pair < n]:
             raise ValueError(f"writes has {unknown[0]}: the pairs are 0 to {n - 1}")
-        if len(proposal.value) > _MOST_WRITES:
-            raise ValueError(f"writes has {len(proposal.value)} entries: at most {_MOST_WRITES}")
+        if len(proposal.value) > _MAX_WRITES:
+            raise ValueError(f"writes has {len(proposal.value)} entries: at most {_MAX_WRITES}")
         return proposal.value
 
     def describe(self) -> str:
@@ -166,8 +166,8 @@ def _row(numbers: Sequence[float]) -> str:
 
 def _vectors(name: str, given: Numbers) -> list[list[float]]:
     rows = np.asarray(given, dtype=float)
-    if rows.ndim != 2 or not 1 <= len(rows) <= _MOST_PAIRS or not 1 <= rows.shape[1] <= _MOST_SIZE:
-        raise ValueError(f"{name} is {rows.shape}: give 1 to {_MOST_PAIRS} rows of 1 to {_MOST_SIZE} numbers")
+    if rows.ndim != 2 or not 1 <= len(rows) <= _MAX_PAIRS or not 1 <= rows.shape[1] <= _MAX_SIZE:
+        raise ValueError(f"{name} is {rows.shape}: give 1 to {_MAX_PAIRS} rows of 1 to {_MAX_SIZE} numbers")
     if not np.isfinite(rows).all() or abs(rows).max() > 100:
         raise ValueError(f"{name} has a number that cannot be shown: give finite ones, at most 100 in size")
     return rows.tolist()
