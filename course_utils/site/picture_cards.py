@@ -12,7 +12,7 @@ from PIL import Image
 from course_utils.site.pages import Play
 
 DAY = (540, 340)  # pixels of a day's picture, at most
-LISTED = (264, 176)  # of one in a list
+LISTED = (240, 160)  # of one in a list
 COLOURS = 32
 _SENTENCE = re.compile(r"(.+?[.?])(\s|$)", re.DOTALL)
 

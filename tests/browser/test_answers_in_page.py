@@ -183,6 +183,7 @@ SLIPS = {  # what replaces what in the course's answer
     (5, "cache_bytes"): ("2 * n_layers", "n_layers"),
     (6, "online_softmax"): ("l * math.exp(m - m_new)", "l"),
     (7, "chunks"): ("todo[i] > 1", "todo[i] <= 1"),
+    (8, "delta_step"): ("v - k @ state", "v"),
 }
 
 

@@ -450,6 +450,14 @@ LINEAR_MISTAKES = (
         "count as they are.", in_a_square(kept=over_its_sum)),
     linear("parallel, keys and queries exchanged", "In linear_parallel key i meets the queries up to i: k qᵀ. Rows are "
         "queries: q kᵀ.", in_a_square(scores=lambda q, k: k @ q.T)),
+    linear("parallel, keys with keys", "In linear_parallel keys meet keys. Row i belongs to query i: q kᵀ.",
+        in_a_square(scores=lambda q, k: k @ k.T)),
+    linear("parallel, queries with queries", "In linear_parallel queries meet queries. They meet keys: q kᵀ.",
+        in_a_square(scores=lambda q, k: q @ q.T)),
+    linear("recurrent, read by the key", "In linear_recurrent the key reads the state. The query does.",
+        recurrent=lambda q, k, v, state: in_steps()(k, k, v, state)),
+    linear("recurrent, the query written", "In linear_recurrent the query is written with the value. The key is: k vᵀ.",
+        recurrent=lambda q, k, v, state: in_steps()(q, q, v, state)),
     linear("parallel, values weighted by columns", "linear_parallel blends by columns. Row i of the scores blends the "
         "values for query i.", in_a_square(blend=lambda weights, v: weights.T @ v)),
     linear("the mask between the products", "linear_parallel computes kᵀv first, where nothing can be masked any more. "
