@@ -35,7 +35,7 @@ def parallel(q: ArrayLike, k: ArrayLike, v: ArrayLike, normalised: bool = False)
 
 
 def recurrent(q: ArrayLike, k: ArrayLike, v: ArrayLike, normalised: bool = False, decay: ArrayLike = 1.0) -> np.ndarray:
-    """The same one token at a time, with a state of fixed size: S ← decay · S + k vᵀ, then q S.
+    """The same one token at a time, with a state of fixed size: S ← decay · S + kᵀv, then q S.
 
     decay is a number, or one for each token, (T,), and multiplies the state before the token is written.
     """
@@ -67,7 +67,7 @@ def chunked(q: ArrayLike, k: ArrayLike, v: ArrayLike, chunk: int) -> np.ndarray:
 
 
 def delta_recurrent(q: ArrayLike, k: ArrayLike, v: ArrayLike, beta: ArrayLike, decay: ArrayLike = 1.0) -> np.ndarray:
-    """Write only what is missing: S ← αS, then S ← S + β k (v − kᵀS), then read q S. (…, T, d_v).
+    """Write only what is missing: S ← αS, then S ← S + β kᵀ(v − kS), then read q S. (…, T, d_v).
 
     beta (…, T) is how much of the difference is written, and decay α, a number or (T,), is applied first. Keys of norm
     1 are replaced exactly where beta is 1. Source: Yang et al. 2024 (DeltaNet), equation 3; with the decay Yang et al.

@@ -1,4 +1,4 @@
-"""Six ways to mix tokens learn to recall and to copy, side by side: equal parameters, equal tokens, three seeds.
+"""Seven ways to mix tokens learn to recall and to copy, side by side: equal parameters, equal tokens, three seeds.
 
 To recall, a text writes pairs of a key and a value, then writes each key again, and then asks for keys in any order:
 the next token has to be the value that the key was written with last. In half of the texts the second writing brings
@@ -6,7 +6,7 @@ new values. To copy, a text has a piece of different tokens, and then the same p
 
     python -m course_utils.models.recall_experiment --record
 
-trains all of it again, 36 models of two layers, 10 to 60 seconds each on one core, and writes what `recorded` reads.
+trains all of it again, 42 models of two layers, 10 to 60 seconds each on one core, and writes what `recorded` reads.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def copies(rng: np.random.Generator, lengths: np.ndarray) -> tuple[Tensor, Tenso
     return torch.from_numpy(tokens), torch.from_numpy(np.arange(LENGTH) > lengths[:, None])
 
 
-# --- the six ways ---------------------------------------------------------------------------------------------------
+# --- the seven ways -------------------------------------------------------------------------------------------------
 
 
 def full(q: Tensor, k: Tensor, v: Tensor, gate: Tensor) -> Tensor:
@@ -96,6 +96,11 @@ def linear(q: Tensor, k: Tensor, v: Tensor, gate: Tensor) -> Tensor:
     """Linear attention with the features elu + 1, each row divided by the sum of its scores."""
     scores = _lower((F.elu(q) + 1) @ (F.elu(k) + 1).mT)
     return scores @ v / scores.sum(-1, keepdim=True)
+
+
+def plain(q: Tensor, k: Tensor, v: Tensor, gate: Tensor) -> Tensor:
+    """Linear attention with the features of decay and delta, divided by nothing: what delta does without correcting."""
+    return _lower(_unit(q) @ _unit(k).mT) @ v
 
 
 def decay(q: Tensor, k: Tensor, v: Tensor, gate: Tensor) -> Tensor:
@@ -139,6 +144,7 @@ VARIANTS: dict[str, tuple[Mix, Mix]] = {  # the mixers of the two layers
     "full": (full, full),
     "window": (window, window),
     "linear": (linear, linear),
+    "sum": (plain, plain),
     "decay": (decay, decay),
     "delta": (delta, delta),
     "delta, then full": (delta, full),
@@ -147,6 +153,7 @@ HELD = {  # numbers that one layer keeps of a text of 48 tokens
     "full": 2 * HEADS * D_HEAD * LENGTH,
     "window": 2 * HEADS * D_HEAD * WINDOW,
     "linear": HEADS * D_HEAD * (D_HEAD + 1),
+    "sum": HEADS * D_HEAD**2,
     "decay": HEADS * D_HEAD**2,
     "delta": HEADS * D_HEAD**2,
 }

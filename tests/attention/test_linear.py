@@ -54,7 +54,7 @@ def test_a_step_of_the_delta_rule_is_a_step_down_the_slope_of_the_error():
 
 
 def test_the_delta_rule_is_a_product_of_matrices():
-    """The second oracle: S ← (I − β k kᵀ) S + β k vᵀ."""
+    """The second oracle: S ← (I − β kᵀk) S + β kᵀv."""
     q, k, v, beta = drawn(3)
     S = np.zeros((4, 3))
     for t, output in enumerate(linear.delta_recurrent(q, k, v, beta)):

@@ -1,4 +1,4 @@
-"""Six ways to mix tokens: the texts they learn, what each computes, and what the stored runs say."""
+"""Seven ways to mix tokens: the texts they learn, what each computes, and what the stored runs say."""
 
 import numpy as np
 import pytest
@@ -46,6 +46,7 @@ def test_the_delta_rule_and_the_sum_are_those_of_the_library():
     expected = linear.delta_recurrent(*unit, v.numpy(), torch.sigmoid(gate).numpy())
     recall_delta = recall.delta(q, k, v, gate)
     assert np.allclose(recall_delta, expected)
+    assert np.allclose(recall.plain(q, k, v, gate), linear.recurrent(*unit, v.numpy()))
     positive = [linear.elu_plus_one(x.numpy()) for x in (q, k)]
     assert np.allclose(recall.linear(q, k, v, gate), linear.recurrent(*positive, v.numpy(), normalised=True))
 
@@ -74,9 +75,12 @@ def test_what_the_lesson_tells_is_in_the_stored_runs():
         assert set(variants) == set(recall.VARIANTS)
         assert {runs.shape for runs in variants.values()} == {(3, len(recall.MEASURED[task]))}
         smallest = min(variants[name][:, -1].min() for name in ("full", "delta, then full"))
-        assert smallest > max(variants[name][:, -1].max() for name in ("window", "linear", "decay", "delta"))
+        assert smallest > max(variants[name][:, -1].max() for name in ("window", "linear", "sum", "decay", "delta"))
         if task != "copy":
-            assert variants["linear"][:, -1].min() > variants["delta"][:, -1].max()
+            assert (variants["linear"][:, -1] > variants["delta"][:, -1]).all()
+            ahead = variants["delta"][:, -1] > variants["sum"][:, -1]
+            assert ahead.all() if task == "new values" else not ahead.any()
+            assert min(runs[:, 0].min() for runs in variants.values()) > 0.95
             assert variants["window"].min(axis=0)[-1] > 0.7 > variants["window"].max(axis=0)[-1] - 0.1
     assert {row["seed"] for row in recall.recorded()["rows"]} == {0, 1, 2}
 

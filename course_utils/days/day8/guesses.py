@@ -86,8 +86,8 @@ def stretched_best() -> Guess:
 def loss_in_a_window(all_tokens: float, in_a_window: float) -> Guess:
     return Guess.number(
         8, "loss in a window",
-        f"With all tokens, SmolLM2 loses {all_tokens:.2f} nats per token on these texts. What does it lose when every "
-        "layer keeps the last 128 keys only?",
+        f"With all tokens, SmolLM2 has a loss of {all_tokens:.2f} nats per token on these texts. What is its loss when "
+        "each layer keeps only the last 128 keys?",
         truth=in_a_window, low=3, high=8, unit=" nats",
         why="Far words matter little for the next one, but one of the keys that are dropped is the first.",
     )  # fmt: skip
@@ -107,8 +107,8 @@ def multiplications_saved() -> Guess:
 def error_of_a_full_state() -> Guess:
     return Guess.curve(
         8, "error of a full state",
-        "Keys are random, of length 1, and have 16 numbers; values are random too. So many pairs are added to the "
-        "state. How large is the error of a read, beside the value that was written?",
+        "Keys are random, of length 1, and have 16 numbers; values are random too. Pairs are added to the state, "
+        "as many as the axis says. How large is the error of a read, relative to the value that was written?",
         [1, 4, 16, 32, 64], truth=lambda n: float(np.sqrt((n - 1) / 16)), low=0, high=3, x_label="pairs written",
         y_label="error / value",
         why="Each other pair adds its value times k · k', which has a spread of 1/√16 around 0.",
@@ -119,10 +119,10 @@ def who_recalls_best(accuracy: dict[str, float]) -> Guess:
     """Take the median accuracy by variant, with new values and most pairs."""
     return Guess.choice(
         8, "who recalls best",
-        "Ten keys were written twice, the second time with new values. Which of these three tells most of the new "
+        "Ten keys were written twice, the second time with new values. Which of these three gets most of the new "
         "values right?",
         choices=list(accuracy), truth=max(accuracy, key=accuracy.__getitem__),
-        why="A window has lost whatever lies more than 16 tokens back. Both states keep something of every pair.",
+        why="A window has lost whatever lies more than 16 tokens back. A sum reads old and new values together.",
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LOOKS = [
     (palette.QUERY, "-", "o"), (palette.KEY, "--", "^"), (palette.WRONG, "-.", "s"), (palette.OLIVE, ":", "v"),
-    (palette.BLUE, "-", "D"), (palette.GREEN, "--", "P"),
+    (palette.BLUE, "-", "D"), (palette.GREEN, "--", "P"), (palette.INK, ":", "X"),
 ]  # fmt: skip
 
 
@@ -72,8 +72,7 @@ def products(lengths: Sequence[int], by_scores: Sequence[float], by_state: Seque
     return described(
         fig,
         f"Multiplications of the two orders against the length: {points}.",
-        f"At {lengths[-1]:,} tokens the order on the left takes {by_scores[-1] / by_state[-1]:.0f} times as many "
-        "multiplications.",
+        f"At {lengths[-1]:,} tokens (QKᵀ)V takes {by_scores[-1] / by_state[-1]:.0f} times as many multiplications.",
     )
 
 
@@ -84,7 +83,7 @@ def full_state(counts: Sequence[int], errors: Mapping[str, Sequence[float]], siz
     for (name, row), (colour, line, mark) in zip(errors.items(), _LOOKS, strict=False):
         ax.plot(counts, row, color=colour, linestyle=line, marker=mark, label=name)
     ax.axvline(size, color=palette.INK, linewidth=1, linestyle=":")
-    ax.set(xlabel="pairs written", ylabel="error of a read, beside its value", ylim=(0, None))
+    ax.set(xlabel="pairs written", ylabel="error of a read, relative to its value", ylim=(0, None))
     ax.legend()
     fig.tight_layout()
     points = "; ".join(
@@ -101,7 +100,7 @@ def full_state(counts: Sequence[int], errors: Mapping[str, Sequence[float]], siz
 
 
 def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarray]]]) -> Figure:
-    """Draw the share of tokens told right, a panel for each task: the median of the seeds, and their range.
+    """Draw the share of right answers, a panel for each task: the median of the seeds, and a thin line for each.
 
     tasks: title -> (sizes, share of who guesses, {variant: (seeds, sizes)}).
     """
@@ -111,22 +110,22 @@ def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarr
     for ax, (task, (sizes, chance, variants)) in zip(axes, tasks.items(), strict=True):
         ax.axhline(chance, color=palette.INK, linewidth=1, linestyle=":")
         for (name, runs), (colour, line, mark) in zip(variants.items(), _LOOKS, strict=True):
-            ax.fill_between(sizes, runs.min(axis=0), runs.max(axis=0), color=colour, alpha=0.15, linewidth=0)
+            ax.plot(sizes, runs.T, color=colour, alpha=0.4, linewidth=0.8)
             ax.plot(sizes, np.median(runs, axis=0), color=colour, linestyle=line, marker=mark, markersize=5, label=name)
         ax.set(ylim=(0, 1.04), xlabel="tokens in the piece" if task == "copy" else "pairs in the text")
         ax.set_xticks(list(sizes))
         ax.set_title(task)
         ends = (f"{name} {np.median(runs[:, -1]):.2f}" for name, runs in variants.items())
         told.append(f"{task}, {sizes[-1]}: {', '.join(ends)}")
-    axes[0].set_ylabel("told right")
+    axes[0].set_ylabel("right answers")
     handles, labels = axes[0].get_legend_handles_labels()
     seeds = len(next(iter(next(iter(tasks.values()))[2].values())))
-    legend = f"line: median of {seeds} seeds; band: lowest to highest; dotted: guessing"
+    legend = f"line: median of {seeds} seeds; thin lines: each seed; dotted line: guessing"
     fig.legend(handles, labels, title=legend, loc="lower center", ncol=3)
     fig.subplots_adjust(left=0.075, right=0.985, top=0.92, bottom=0.36, wspace=0.08)
     return described(
         fig,
-        f"The share of tokens told right against the size of the task, median and range of {seeds} seeds. "
+        f"The share of right answers against the size of the task, median of {seeds} seeds and each seed. "
         f"Medians at the largest size: {'; '.join(told)}.",
         f"Medians at the largest size. {'; '.join(told)}.",
     )
@@ -141,13 +140,11 @@ def kept(models: Mapping[str, Model], T: int) -> Figure:
         "kept": [model.kept_bytes(T) / 1e9 for model in models.values()],
         "read for one more token": [model.step(T).bytes / 1e9 for model in models.values()],
     }
-    looks = ((palette.VALUE, "", -0.2), (palette.QUERY, "//", 0.2))
-    for (name, row), (colour, hatch, shift) in zip(numbers.items(), looks, strict=True):
-        bars = ax.barh(
-            places + shift, row, 0.36, color=colour, hatch=hatch, edgecolor=palette.ink_on(colour), linewidth=0,
-            label=name,
-        )  # fmt: skip
-        ax.bar_label(bars, [f"{each:.2g}" for each in row], fontsize=9, padding=3)
+    looks = ((palette.VALUE, "o", -0.2), (palette.QUERY, "^", 0.2))
+    for (name, row), (colour, mark, shift) in zip(numbers.items(), looks, strict=True):
+        ax.plot(row, places + shift, linestyle="none", color=colour, marker=mark, markersize=7, label=name)
+        for place, each in zip(places + shift, row, strict=True):
+            ax.annotate(f"{each:.2g}", (each, place), (8, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set_yticks(places, [f"{name}\n{model.kind}" for name, model in models.items()], fontsize=9)
     ax.invert_yaxis()
     ax.set_xscale("log")

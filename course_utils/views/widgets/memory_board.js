@@ -64,7 +64,7 @@ class MemoryBoardView {
     const scroll = makeScroll("course-memory-scroll");
     const table = make("table", "course-memory-pairs", { "aria-label": "pairs, and what their keys read" });
     const head = table.createTHead().insertRow();
-    for (const text of ["pair", "key k", "value v", "write", "read kᵀS", "wanted"])
+    for (const text of ["pair", "key k", "value v", "write", "read kS", "wanted"])
       head.append(make("th", "", { scope: "col" }, text));
     const body = table.createTBody();
     this.rows = this.words.map((word, i) => {

@@ -17,7 +17,7 @@ from course_utils.views.shared.number_text import short
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RULES = {"add": "S + k vᵀ", "delta": "S + k (v − kᵀS)"}
+RULES = {"add": "S + kᵀv", "delta": "S + kᵀ(v − kS)"}
 _MAX_PAIRS = 6
 _MAX_SIZE = 4
 _MAX_WRITES = 40
