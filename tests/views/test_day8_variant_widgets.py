@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from drawn import is_whole
+from drawing_rules import is_whole
 
 from course_utils.models import window_record
 from course_utils.views import MemoryBoard, WindowLoss

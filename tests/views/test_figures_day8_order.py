@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from drawn import is_whole
+from drawing_rules import is_whole
 
 from course_utils.attention import positions
 from course_utils.days.day8 import order_figures as figures
