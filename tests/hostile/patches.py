@@ -22,6 +22,14 @@ class Yes(np.ndarray):
 def soft_lookup(query, keys, values, temperature):
     return np.zeros(values.shape[-1]).view(Yes)
 """
+LYING_STATE = """
+class Yes(np.ndarray):
+    def __array_ufunc__(self, ufunc, method, *inputs, **named):
+        return True
+    __eq__ = lambda self, other: True
+def delta_step(state, k, v, beta):
+    return np.zeros_like(state).view(Yes)
+"""
 LYING_TENSOR = """
 class Yes(torch.Tensor):
     @classmethod
@@ -332,6 +340,13 @@ def self_attention(x, W_q, W_k, W_v):
         in_answers({"merge_partials": LYING_MERGE}, 6),
         {"merge_partials": "failed"},
         6,
+    ),
+    Entry(
+        "a state that lies on day 8",
+        "returns a state whose ufuncs and comparisons say True",
+        in_answers({"delta_step": LYING_STATE}, 8),
+        {"delta_step": "failed"},
+        8,
     ),
     Entry(
         "a mask of yes on day 3",

@@ -24,7 +24,7 @@ function open() {
 const keyOf = (day, exercise) => `day${day}/${exercise}`;
 const store = async (mode) => (await open()).transaction(STORE, mode).objectStore(STORE);
 
-// Return what is kept of an answer, { source, points, status, version }, or undefined. Rejects where storage is refused.
+// Return what is kept of an answer, { source, points, status, version }, or undefined. Rejects if storage is refused.
 export const readAnswer = async (day, exercise) => asPromise((await store("readonly")).get(keyOf(day, exercise)));
 
 // Return what is kept of all answers of a day, by exercise.
@@ -36,7 +36,7 @@ export async function readDay(day) {
 }
 
 // Keep an answer and return it with its version. If another tab has kept one since the version `seen`, nothing is
-// written, and that one is returned; without `seen` it is replaced. Rejects where storage is full or refused. Other tabs
+// written, and that one is returned; without `seen` it is replaced. Rejects if storage is full or refused. Other tabs
 // hear of what is written.
 export async function keepAnswer(day, exercise, answer, seen) {
   const answers = await store("readwrite");
