@@ -60,14 +60,20 @@ def _examine(
 
     # The verdicts differ. The second one counts if it passes, or if an earlier answer is wrong; it says what was lent.
     failing = [used for used in uses if _examine(day, used, namespace, hidden, seed)[1].status != "passed"]
-    if 0 < len(failing) < len(uses):  # those that pass stay, as in grading
+    if (
+        0 < len(failing) < len(uses)
+    ):  # those that pass stay, as in grading, unless the answer goes wrong with one of them
         with _replace_values(namespace, _right_answers(day, failing)):
-            evidence_with_lent, verdict_with_lent = _examine_once(day, grade_id, namespace, hidden, seed, seconds)
+            evidence_with_few, verdict_with_few = _examine_once(day, grade_id, namespace, hidden, seed, seconds)
+        if verdict_with_lent.status == "passed" and verdict_with_few.status != "passed":
+            failing = []
+        else:
+            evidence_with_lent, verdict_with_lent = evidence_with_few, verdict_with_few
     is_own_mistake = not failing and verdict_with_lent.status != "passed"
     if is_own_mistake:
         return evidence, verdict
-    told = with_full_stop(verdict_with_lent.message) if verdict_with_lent.message else ""
-    message = f"{told} {_why_lent(day, failing, uses)}".strip()
+    advice = with_full_stop(verdict_with_lent.message) if verdict_with_lent.message else ""
+    message = f"{advice} {_why_lent(day, failing, uses)}".strip()
     return evidence_with_lent, replace(verdict_with_lent, message=message)
 
 

@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -37,6 +38,7 @@ from course_utils.loader import has_answers
 from course_utils.views.running_line import RunningLine
 
 SAME_ANSWER = "Its cell has not been run since the last check. If you changed it, run it first."
+IS_RERUN: ContextVar[bool] = ContextVar("is_rerun", default=False)  # the cells of a passed answer run once more
 
 
 class NotYet(Exception):
@@ -68,7 +70,7 @@ def checks_for(day: int) -> Callable[..., None]:
     record_cells()
 
     def check(grade_id: str, *, hidden: bool = False, seed: str = "") -> None:
-        if session.is_rerunning:
+        if IS_RERUN.get():
             return  # a check in the cell of an answer
         if hidden and not has_answers():
             raise NotYet("Hidden inputs are tried when the notebook is graded.")
@@ -95,7 +97,6 @@ class _Session:
         self.last: dict[tuple[str, bool], _LastCheck] = {}  # by exercise, and whether the inputs were hidden
         self.stopped: dict[str, tuple[int, CheckMessage]] = {}  # the message on a stopped answer, after so many cells
         self.passed: set[str] = set()  # exercises
-        self.is_rerunning = False  # whether the cells of a passed answer are run once more
 
     def check(self, namespace: MutableMapping[str, Any], grade_id: str, hidden: bool, seed: str) -> None:
         """Check the answer in `namespace` and show the result. Raises NotYet for an answer that does not pass."""
@@ -105,7 +106,7 @@ class _Session:
 
         # An answer that passes here must pass in grading, too, where only the cells that it uses are run.
         evidence, verdict = examine(self.day, grade_id, namespace, hidden=hidden, seed=seed)
-        if verdict.status == "passed" and (reason := self._why_not_reproducible(grade_id, namespace)):
+        if verdict.status == "passed" and (reason := why_not_reproducible(self.day, grade_id, namespace)):
             verdict = Verdict("failed", 0.0, f"Right here, but it would not count when graded: {reason}")
         note = note_elsewhere(self.day, grade_id, namespace, verdict)
         message = CheckMessage(self.day, grade_id, verdict, hidden, note=note)
@@ -121,14 +122,6 @@ class _Session:
             self._show_success(message, evidence)
         else:
             self._show_failure(message, example)
-
-    def _why_not_reproducible(self, grade_id: str, namespace: Mapping[str, Any]) -> str:
-        """Return what the function does, and skip the checks in the cells that it runs."""
-        self.is_rerunning = True
-        try:
-            return why_not_reproducible(self.day, grade_id, namespace)
-        finally:
-            self.is_rerunning = False
 
     def _show_success(self, message: CheckMessage, evidence: Evidence) -> None:
         """Show the card of an answer that passes; a duel's board stands above it."""
@@ -283,4 +276,8 @@ def why_not_reproducible(day: int, grade_id: str, namespace: Mapping[str, Any]) 
 
 @runs_answer("its cells, run afresh")
 def _run_afresh(source: str, namespace: dict[str, Any]) -> None:
-    exec(compile(source, "<graded>", "exec", dont_inherit=True), namespace)
+    token = IS_RERUN.set(True)
+    try:
+        exec(compile(source, "<graded>", "exec", dont_inherit=True), namespace)
+    finally:
+        IS_RERUN.reset(token)
