@@ -64,6 +64,16 @@ def sliding_window(n: int, window: int, m: int | None = None, device: torch.devi
     return attendable(torch.arange(m - n, m, device=device), torch.arange(m, device=device), window)
 
 
+def sink_window(n: int, window: int, sinks: int, m: int | None = None) -> Tensor:
+    """Return the mask of a causal window that also keeps the first tokens: (n, m), boolean.
+
+    The queries are the last n of m tokens, as in `causal`. Raises ValueError for a window below 1 or sinks below 0.
+    Source: Xiao et al. 2023 (attention sinks), section 3.2.
+    """
+    mask = sliding_window(n, window, m)
+    return mask | (causal(n, m) & (torch.arange(mask.shape[1]) < whole("sinks", sinks, least=0)))
+
+
 def prefix_lm(n: int, prefix: int, device: torch.device | str | None = None) -> Tensor:
     """Every query sees the first `prefix` keys; beyond them the mask is causal: (n, n), boolean.
 

@@ -109,6 +109,14 @@ def recorded(benchmark: str, folder: Path | str = RECORDED) -> list[dict[str, An
     return sorted(matches, key=lambda result: result["environment"]["date"], reverse=True)
 
 
+def fact(result: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the row of a result whose "fact" is this name. Raises KeyError, with all names, if it has none."""
+    rows = {row["fact"]: row for row in result["rows"]}
+    if name not in rows:
+        raise KeyError(f"{name!r} is not in the record, which has {', '.join(rows)}")
+    return rows[name]
+
+
 def table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str] | None = None) -> str:
     """The rows as plain text, one line each, columns aligned: numbers to the right, to three digits. None is a dash.
 

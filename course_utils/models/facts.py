@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.attention.cache import Cache, ContiguousCache, QuantisedCache
-from course_utils.attention.masks import causal, sliding_window
+from course_utils.attention.masks import causal, sink_window
 from course_utils.attention.multihead import MultiHeadAttention
 from course_utils.attention.scaling import entropy
 from course_utils.attention.shapes import whole
@@ -111,7 +111,15 @@ def loss(real: Real, tokens: Tensor, off: Iterable[Head] = (), **options: Any) -
 
     options go to the model. Source for heads switched off: Michel et al. 2019, section 2.3.
     """
-    return _losses(real.model, tokens, head_masks=_on(real, off), **options).mean().item()
+    return token_losses(real, tokens, head_masks=_on(real, off), **options).mean().item()
+
+
+def token_losses(real: Real, tokens: Tensor, mask: Tensor | None = None, **options: Any) -> Tensor:
+    """Return the loss at each token but the first, nats: (T - 1,) for tokens (1, T), under this mask or the causal one.
+
+    options go to the model.
+    """
+    return _losses(real.model, tokens, mask=mask, **options)
 
 
 def loss_by_copy(real: Real, tokens: Tensor, period: int = PERIOD, off: Iterable[Head] = ()) -> list[float]:
@@ -287,8 +295,8 @@ def window_loss(real: Real, tokens: Tensor, window: int | None, first: int = 0) 
     cache. Raises ValueError for a window below 1.
     """
     n = tokens.shape[1]
-    mask = causal(n) if window is None else sliding_window(n, window)  # (n, n)
-    return loss(real, tokens, mask=mask | causal(n) & (torch.arange(n) < whole("first", first, least=0)))
+    kept = whole("first", first, least=0)
+    return loss(real, tokens, mask=causal(n) if window is None else sink_window(n, window, kept))
 
 
 # --- caches ---------------------------------------------------------------------------------------------------------

@@ -38,10 +38,7 @@ def recorded() -> dict[str, Any]:
 
 def fact(name: str) -> dict[str, Any]:
     """One row of the record. Raises KeyError, with all names, for a fact that it does not have."""
-    rows = {row["fact"]: row for row in recorded()["rows"]}
-    if name not in rows:
-        raise KeyError(f"{name!r} is not in the record, which has {', '.join(rows)}")
-    return rows[name]
+    return records.fact(recorded(), name)
 
 
 def measure(real: Real, quick: bool = False) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from course_utils.attention import rotary
@@ -45,10 +44,7 @@ def recorded() -> dict[str, Any]:
 
 def fact(name: str) -> dict[str, Any]:
     """One row of the record. Raises KeyError, with all names, for a fact that it does not have."""
-    rows = {row["fact"]: row for row in recorded()["rows"]}
-    if name not in rows:
-        raise KeyError(f"{name!r} is not in the record, which has {', '.join(rows)}")
-    return rows[name]
+    return records.fact(recorded(), name)
 
 
 def rotated_by(real: Real, rotation: Rotation) -> Real:
@@ -113,18 +109,12 @@ def _bases(real: Real, windows: Tensor) -> dict[str, Any]:
     rows = []
     for base in BASES:
         model = rotated_by(real, at_base(base))
-        losses = np.mean([losses_of(model, window[None]).tolist() for window in windows], axis=0)  # (T - 1,)
+        losses = np.mean([facts.token_losses(model, window[None]).tolist() for window in windows], axis=0)  # (T - 1,)
         bins = [losses[start : start + BIN].mean() for start in range(0, len(losses), BIN)]
         rows.append({"base": base, "loss": losses.mean(), "by_position": np.round(bins, 4).tolist()})
         print(f"base {base:,.0f}: loss {losses.mean():.3f}", flush=True)
     own = cast(Any, real.model.blocks[0]).attention.rope.base
     return {"fact": "bases", "own": own, "windows": len(windows), "tokens": windows.shape[1], "bin": BIN, "bases": rows}
-
-
-@torch.no_grad()
-def losses_of(real: Real, tokens: Tensor) -> Tensor:
-    """Return the loss of each of tokens (1, T) but the first: (T - 1,)."""
-    return F.cross_entropy(real.model(tokens)[0, :-1].float(), tokens[0, 1:], reduction="none")
 
 
 def _findings(rows: list[dict[str, Any]]) -> list[str]:

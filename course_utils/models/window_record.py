@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from course_utils.attention.masks import causal, sliding_window
-from course_utils.attention.shapes import whole
+from course_utils.attention.masks import sink_window, sliding_window
 from course_utils.costs import records
 from course_utils.costs.measure import environment
 from course_utils.models import facts
+from course_utils.models.facts import token_losses
 from course_utils.models.pretrained import store
 from course_utils.models.real import Real, load
 
@@ -38,24 +37,6 @@ BUCKET = 32  # positions that a point of a curve averages
 FROM = 64  # queries from here on count for the shares
 STAND_INS = ("kept", "without its value", "as one number")  # what is left of the first token, beside a window of 127
 FIRST_TOKENS = (" the", "\n", " Rome", "?")  # in the place of a text's own first token
-
-
-def sink_window(n: int, window: int, sinks: int) -> Tensor:
-    """The mask of a causal window that also keeps the first tokens: (n, n) boolean, True where a query may attend."""
-    return sliding_window(n, whole("window", window)) | (causal(n) & (torch.arange(n) < whole("sinks", sinks, least=0)))
-
-
-@torch.no_grad()
-def token_losses(real: Real, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Return the loss at each token but the first, nats: (T - 1,) for tokens (1, T), under this mask or the causal."""
-    return F.cross_entropy(real.model(tokens, mask=mask)[0, :-1], tokens[0, 1:], reduction="none")
-
-
-@torch.no_grad()
-def first_token_shares(real: Real, tokens: Tensor) -> Tensor:
-    """Return the share that each head gives the first token: (layers, heads), the mean over queries from FROM on."""
-    weights = real.model(tokens, return_weights=True)[1]
-    return torch.stack([each[0, :, FROM:, 0].mean(-1) for each in weights])
 
 
 @torch.no_grad()
@@ -159,7 +140,7 @@ def measure(real: Real, quick: bool = False, say: Callable[[str], object] = prin
     *read, other = pieces  # the last one only says what the usual score with a first token is
     found: list[dict[str, Any]] = []
     for number, tokens in enumerate(read):
-        share = first_token_shares(real, tokens)
+        share = facts.first_token_shares(real, tokens, FROM)
         inside = look_inside(real, tokens)
         found.append({
             "what": "first token", "text": number, "share": _rounded(share.mean(-1)),
@@ -182,7 +163,7 @@ def measure(real: Real, quick: bool = False, say: Callable[[str], object] = prin
     for word in FIRST_TOKENS[: 1 if quick else None]:
         tokens = read[0].clone()
         tokens[0, 0] = real.encode(word)[0, 0]
-        share = first_token_shares(real, tokens)
+        share = facts.first_token_shares(real, tokens, FROM)
         found.append({"what": "replaced", "word": word, "share": _rounded(share.mean(-1))})
         say(str(found[-1]))
     return found

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from course_utils.attention.cache import Cache, ContiguousCache
-from course_utils.attention.masks import causal, sliding_window
+from course_utils.attention.masks import causal, sink_window, sliding_window
 from course_utils.attention.multihead import grouped_attention
 from course_utils.models.decoder import Decoder, new_caches
 
@@ -208,7 +208,7 @@ def mask_of_sinks(answer: Callable) -> Callable[[int, int], Tensor]:
 
 def window_with_sinks(n: int, m: int) -> Tensor:
     """Return the mask of a window of LATEST keys and SINKS first ones: the reference for answers that make one."""
-    return sliding_window(n, LATEST, m) | (causal(n, m) & (torch.arange(m) < SINKS))
+    return sink_window(n, LATEST, SINKS, m)
 
 
 def split(answer: Callable) -> Callable[[Tensor, int], Tensor]:

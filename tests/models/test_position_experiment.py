@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from course_utils.attention import rotary
+from course_utils.models import facts, positions_record, real
 from course_utils.models import position_experiment as experiment
-from course_utils.models import positions_record, real
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 HERE = pytest.mark.skipif(bool(real.missing()), reason="the real model is not here: make model")
@@ -98,8 +98,8 @@ def test_the_real_models_record_says_what_the_lesson_says():
 def test_the_real_model_gives_what_is_recorded_of_it():
     model = real.load()
     text = model.encode("The capital of France is")
-    own = positions_record.losses_of(model, text)
-    later = positions_record.losses_of(positions_record.rotated_by(model, positions_record.moved_by(500)), text)
-    mixed = positions_record.losses_of(positions_record.rotated_by(model, positions_record.in_pairs("halves")), text)
+    own = facts.token_losses(model, text)
+    later = facts.token_losses(positions_record.rotated_by(model, positions_record.moved_by(500)), text)
+    mixed = facts.token_losses(positions_record.rotated_by(model, positions_record.in_pairs("halves")), text)
     torch.testing.assert_close(own, later, rtol=0, atol=1e-3)
     assert own[0] == mixed[0] and np.abs((own - mixed)[1:].numpy()).max() > 0.1
