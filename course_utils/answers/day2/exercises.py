@@ -844,7 +844,7 @@ BACKWARD_MISTAKES = (
         "The weights are those of scores without the scale. Divide them by √d_k before "
         "the softmax, and what comes back as well."),
     Mistake("no scale at all", backwards(scale=unscaled, after=unscaled),
-        "The scale 1/√d_k is missing, before the softmax and on the way back."),
+        "The scale 1/√d_k is missing, both before the softmax and in the gradients."),
     Mistake("d_k for its root", backwards(scale=lambda d: 1 / d, after=lambda d: 1 / d),
         "You divide by d_k, forward and back. Divide by √d_k."),
     Mistake("dv from dS", backwards(values=lambda a, ds, do: swapped(ds) @ do),
@@ -930,7 +930,7 @@ LAYER_MISTAKES = (
     Mistake("the attention passed over", to_weights(values=lambda dv, do: do),
         "dw_q and dw_k are right. For the values you use do in place of dv, and dv = Aᵀ do."),
     Mistake("no scale", to_weights(back=backwards(scale=unscaled, after=unscaled)),
-        "The scale 1/√d_k is missing, before the softmax and on the way back."),
+        "The scale 1/√d_k is missing, both before the softmax and in the gradients."),
     Mistake("the softmax passed over", to_weights(back=backwards(jacobian=lambda a, da: da)),
         "dw_v is right, but on the way to q and k the gradient has to pass the softmax: p ∘ (g − p · g)."),
     Mistake("softmax without max-shift", to_weights(back=backwards(softmax=unshifted)),

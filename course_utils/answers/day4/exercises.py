@@ -362,7 +362,7 @@ VIEWED_AT_ONCE = (
 LAYER_MISTAKES = (
     Mistake("viewed at once", layer(split=viewed_at_once), VIEWED_AT_ONCE),
     Mistake("viewed at once, and back", layer(split=viewed_at_once, merge=reshaped_at_once),
-        VIEWED_AT_ONCE + " The same holds on the way back: swap the axes, then join the last two."),
+        VIEWED_AT_ONCE + " Merging has the same problem: swap the axes, then join the last two."),
     Mistake("merged without transposing", layer(merge=reshaped_at_once),
         "The heads are right, but they were put together without swapping heads and tokens first: the numbers of "
         "one token are in several rows. Swap axes 1 and 2, then join the last two."),

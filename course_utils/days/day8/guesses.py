@@ -80,7 +80,7 @@ def stretched_best() -> Guess:
     )  # fmt: skip
 
 
-# Second sitting: what may one leave out? ---------------------------------------------------------------------------
+# Second sitting: what can you leave out? ----------------------------------------------------------------------------
 
 
 def loss_in_a_window(all_tokens: float, in_a_window: float) -> Guess:

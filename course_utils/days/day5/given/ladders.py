@@ -447,7 +447,7 @@ def longest_context(rng: np.random.Generator) -> list[Rung]:
     a_token = 2 * 3 * heads * d_head * 2  # bytes per token, for three layers
     return [
         Rung("exactly one token", (4, 1, 1, 1),
-            "A key and a value of one number each, 2 bytes a number: 4 bytes are one token.",
+            "A key and a value of one number each, at 2 bytes per number: a token takes 4 bytes.",
             whole_tokens),
         Rung("exactly full", (tokens * a_token, 3, heads, d_head), "The budget over the bytes of one token.",
             whole_tokens),
