@@ -5,7 +5,6 @@ Only this module imports modules by name, because no other module knows the days
     days/dayN/given/ladders.py    LADDERS: the ladder of each exercise, which is all its test inputs ("rungs") and the
                                   names that its answer returns; a grading kernel gets only `given` of a day
     days/dayN/duel.py             CALLS and IMPLEMENTATIONS: what the learner's own test may call, and is tried on
-    days/dayN/figures.py          functions that draw the figures of the lesson
     days/dayN/quiz.yaml           the questions of the quiz
     days/dayN/wording.yaml        replacements on the web page for text that is true only in JupyterLab
     days/dayN/NAME.py             what `of_a_day` finds: the watches of day 7's promises
@@ -58,11 +57,6 @@ def duel(day: int) -> ModuleType:
 def unseen(day: int) -> Sequence[Any]:
     """Return the implementations that grading adds to a day's duel; none in a student's edition."""
     return import_module(f"course_utils.answers.day{day}.duel").UNSEEN if has_answers() else ()
-
-
-def figures(day: int) -> ModuleType:
-    """Return the module that draws the figures of a day's lesson."""
-    return import_module(f"course_utils.days.day{day}.figures")
 
 
 def quiz(day: int) -> list[dict[str, Any]]:

@@ -164,8 +164,8 @@ def speed(ours, theirs, tokens_to_write, tokens_to_read, rounds) -> None:
             print(f"  {name} {n / times[name].median:.1f}: ours {faster.median:.2f} times", end="")
             print(f" ({faster.low:.2f} to {faster.high:.2f})")
         if what == "written":
-            share = n / times["ours"].median * tokens_to_read(ours.model)
-            print(f"reading the weights once a token allows {1 / tokens_to_read(ours.model):.1f}: ours {share:.0%}")
+            share = n / times["ours"].median * seconds_to_read(ours.model)
+            print(f"reading the weights once a token allows {1 / seconds_to_read(ours.model):.1f}: ours {share:.0%}")
 
 
 def seconds_to_read(model) -> float:

@@ -247,18 +247,13 @@ def _limits_item(day: int) -> str:
 
 
 def _references(text: str, root: Path) -> str:
-    """Return the page of references: its introduction, followed by the references of each day.
-
-    They are in `references.md` in the folder of the day, or at the end of its lesson.
-    """
+    """Return the page of references: its introduction, followed by `references.md` of each day's folder."""
     sections = []
     for day in DAYS:
         path = root / "course_utils" / "days" / f"day{day.number}" / "references.md"
-        at_the_end = _source_text(day, root, LESSONS).partition("\n## References\n")[2]
-        references = _read(path) if path.exists() else at_the_end
-        if references:
+        if path.exists():
             link = f"[Day {day.number}: {day.title}]({_notebook_name(day, root, LESSONS)}.ipynb)"
-            sections.append(f"## Day {day.number}\n\n{link}\n\n{references.strip()}\n")
+            sections.append(f"## Day {day.number}\n\n{link}\n\n{_read(path).strip()}\n")
     return "\n".join([text.partition("\n## Day ")[0].rstrip("\n") + "\n", *sections])
 
 

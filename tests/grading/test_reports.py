@@ -603,7 +603,7 @@ def test_the_page_shows_verdict_message_mistake_hints_and_code():
     displayed = " ".join(text.split())
     for text_part in ("1. Softmax of a row", "✗ not right yet, 0 of 2 points", "Subtract max(row).", "Hint 3 of 3"):
         assert text_part in displayed
-    assert "softmax without max-shift" in displayed and "Which entry of the row decides?" in displayed
+    assert "softmax without max-shift" in displayed and "Which entry of the row determines it?" in displayed
     assert "1def softmax_row(row): 2 return row" in displayed
     assert "zip(query, key)" not in displayed  # no hints where the exercise is passed
 

@@ -140,8 +140,7 @@ def test_figures_bring_their_own_alt_texts_and_captions(path):
 @lessons
 def test_five_to_ten_references_with_links_say_what_to_read_and_what_to_skip(path):
     of_the_day = ROOT / "course_utils" / "days" / f"day{day_of(path.name)}" / "references.md"
-    listed = read_lesson(of_the_day) if of_the_day.exists() else read_lesson(path).partition("\n## References\n")[2]
-    items = re.split(r"^- ", listed, flags=re.MULTILINE)[1:]
+    items = re.split(r"^- ", read_lesson(of_the_day), flags=re.MULTILINE)[1:]
     assert 5 <= len(items) <= 10
     for item in items:
         assert re.match(r"\[[^]]+\]\(https://[^)\s]+\)\.\s", item), item

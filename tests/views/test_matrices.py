@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from course_utils.views import matrices, palette
 from course_utils.views.matrices import show
 
 WORDS = ["the", "parcel", "arrived"]
 K = [[1, 0], [0, 1], [1, -1.25]]
+WEIGHT, KEY, NEGATIVE = (
+    ",".join(map(str, palette.rgb(colour))) for colour in (palette.WEIGHT, palette.KEY, matrices.NEGATIVE)
+)
 
 
 def test_as_text_it_has_names_shapes_labels_and_marks():
@@ -39,13 +43,13 @@ def test_a_mask_has_ticks_and_numbers_have_none(form):
 
 def test_what_is_no_finite_number_has_no_colour():
     page = show(M=[0.0, -math.inf, math.nan, 2.0])._repr_html_()
-    assert re.findall(r"rgba\(33,113,181,([\d.]+)\)", page) == ["0.06", "0.00", "0.00", "0.50"]
+    assert re.findall(rf"rgba\({WEIGHT},([\d.]+)\)", page) == ["0.06", "0.00", "0.00", "0.50"]
 
 
 def test_what_has_a_minus_has_a_colour_of_its_own_as_strong_as_its_size():
     page = show(K=[1.0, -1.0, -0.5, -1e-9], mask=[False])._repr_html_()
     assert re.findall(r"rgba\(([\d,.]+)\)", page) == [
-        "213,94,0,0.50", "153,153,51,0.50", "153,153,51,0.28", "213,94,0,0.06", "33,113,181,0.06"
+        f"{KEY},0.50", f"{NEGATIVE},0.50", f"{NEGATIVE},0.28", f"{KEY},0.06", f"{WEIGHT},0.06"
     ]  # fmt: skip
 
 
@@ -58,7 +62,7 @@ def test_a_row_a_cell_or_a_column_is_marked(place, count):
 def test_the_page_has_headings_a_caption_and_the_colour_of_the_role():
     page = show(K=K, weights=[[0.2, 0.8]], rows=WORDS)._repr_html_()
     assert page.count("<caption") == 2 and re.findall(r"scope='row'[^>]*>(\w+)", page) == WORDS
-    assert "rgba(213,94,0,0.41)" in page and "rgba(33,113,181,0.50)" in page
+    assert f"rgba({KEY},0.41)" in page and f"rgba({WEIGHT},0.50)" in page
     assert "<b>&lt;x&gt;</b>" in show({"<x>": [1]})._repr_html_()
 
 

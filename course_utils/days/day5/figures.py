@@ -236,19 +236,3 @@ def _draw_key(fig, entries, left, bottom):
 def _name_numbered(thing, *numbers):
     """The thing with its numbers: "block 2", "blocks 0, 1 and 3"."""
     return f"{thing}{'s' * (len(numbers) > 1)} {listed(numbers)}"
-
-
-def _name_dot(ax, place, name, kind, taken):
-    """Two lines beside a dot, on its right, or on its left where others are in the way; taken gets their boxes."""
-    for side, sign in (("left", 1), ("right", -1)):
-        lines = [
-            ax.annotate(text, place, xytext=(7 * sign, up), textcoords="offset points", ha=side, fontsize=size,
-                        fontweight=weight)
-            for text, up, size, weight in ((name, 2, 10.5, "bold"), (kind, -10, 10, "normal"))
-        ]  # fmt: skip
-        boxes = [line.get_window_extent(ax.figure.canvas.get_renderer()) for line in lines]
-        if sign < 0 or not any(box.overlaps(other) for box in boxes for other in taken):
-            taken += boxes
-            return
-        for line in lines:
-            line.remove()

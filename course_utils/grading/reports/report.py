@@ -394,7 +394,7 @@ def _absent_table(graded: Sequence[Graded], known: Sequence[tuple[int, str]]) ->
 def _late_table(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
     """Return head and rows of a table of what the platform marked as late."""
     rows = [f"| {' | '.join(map(_cell, row))} |" for row in late.late_rows(graded)]
-    return [f"## {late.TITLE}", "", f"| {' | '.join(late.COLUMNS)} |", "|---|---|---|"], rows
+    return [f"## {late.TITLE}", "", f"| {' | '.join(late.COLUMNS)} |", "|" + "---|" * len(late.COLUMNS)], rows
 
 
 def _alike_table(graded: Sequence[Graded]) -> tuple[list[str], list[str]]:
