@@ -29,6 +29,7 @@ class Comparison:
         now: the text that it writes with the learner's parts; empty if an error came first.
         failing: each part whose check does not pass, with the reason why its mistake cannot show here, or an empty
             string if no reason is known.
+        any_own: whether any of the parts is the learner's.
     """
 
     tokens: tuple[str, ...]
@@ -39,6 +40,7 @@ class Comparison:
     before: str
     now: str
     failing: tuple[tuple[str, str], ...] = ()
+    any_own: bool = True
 
     @property
     def shows(self) -> bool:
@@ -46,9 +48,11 @@ class Comparison:
         return bool(self.error) or self.layer is not None or self.before != self.now
 
     def __str__(self) -> str:
+        if not self.any_own:
+            return f"None of these functions is yours yet. With the course's, the model continues: {self.before!r}."
         if not self.shows:
             agree = (
-                "With these functions, all layers give the same numbers as with the model's own, and it continues: "
+                "With these functions, all layers give the same numbers as with the course's, and the model continues: "
                 f"{self.before!r}."
             )
             unseen = "{} does not pass its check, and that does not show here: {}."
@@ -63,7 +67,7 @@ class Comparison:
         elif self.before == self.now:
             lines.append(f"It writes the same: {self.before!r}.")
         else:
-            lines.append(f"It writes {self.now!r}, and with the model's own parts {self.before!r}.")
+            lines.append(f"It writes {self.now!r}, and with the course's functions {self.before!r}.")
         return "\n".join(lines)
 
 
@@ -80,13 +84,14 @@ def compare(
     If a part raises an error, the result reports it.
 
     Args:
-        parts: as in `Real.with_parts`. Parts from `mine` are compared with the model that `Slot.compared` describes.
+        parts: as in `Real.with_parts`. Parts from `mine` are compared with the model that `Slot.compared` describes,
+            also if none of them is the learner's.
         layers: as in `Real.with_parts`.
 
     Raises:
         ValueError: a part or a layer is unknown, or `writes` is given together with `layers`.
     """
-    rows = [row for row in parts.rows if row.own] if isinstance(parts, Parts) else []
+    rows = parts.rows if isinstance(parts, Parts) else ()
     plain = real.with_parts({part: f for row in rows for part, f in row.slot.compared.items()}, layers)
     own = plain.with_parts(parts, layers)
     numbers = plain.encode(text)
@@ -110,8 +115,9 @@ def compare(
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}".rstrip(": ")
     tokens = real.tokenizer.texts(numbers[0].tolist())
-    failing = [(row.slot.name, row.hidden) for row in rows if row.report != PASSED]
-    return Comparison(tuple(tokens), layer, token, size, error, before, now, tuple(failing))
+    failing = [(row.slot.name, row.hidden) for row in rows if row.own and row.report != PASSED]
+    any_own = bool(parts)
+    return Comparison(tuple(tokens), layer, token, size, error, before, now, tuple(failing), any_own)
 
 
 def _layer_outputs(real: Real, numbers: Tensor) -> list[Tensor]:
