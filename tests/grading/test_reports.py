@@ -97,11 +97,11 @@ def test_what_an_earlier_run_left_to_be_sent_is_named(tmp_path):
     assert write_reports(class_, tmp_path) == sorted(old)
     filled = fill(tmp_path, class_, WORKSHEET)
     assert "gradebook.csv" not in write_reports(class_, tmp_path, filled=filled)
-    assert write_reports(class_, tmp_path, alone=True) == []
+    assert write_reports(class_, tmp_path, is_one_learner=True) == []
 
 
 def test_a_learner_alone_gets_no_files_for_a_classs_platform(tmp_path):
-    write_reports([graded("day1_x"), graded("day2_x", 2)], tmp_path, alone=True)
+    write_reports([graded("day1_x"), graded("day2_x", 2)], tmp_path, is_one_learner=True)
     names = {"grades.json", "grades.csv", "junit.xml", "summary.md"}
     assert {path.name for path in tmp_path.iterdir()} == names
     assert "class" not in (tmp_path / "summary.md").read_text(encoding="utf-8")
@@ -451,7 +451,7 @@ def test_the_summary_of_a_learner_has_the_days_in_order_each_with_its_page_of_fe
     for each in (class_[2], class_[0]):
         page = write_feedback(each, COURSE, tmp_path)
         assert f"]({page.relative_to(tmp_path).as_posix()})" in text
-    elsewhere = own_summary(class_, linked=False)
+    elsewhere = own_summary(class_, links_feedback=False)
     assert "](" not in elsewhere and elsewhere.count("Feedback, with hints and your code: feedback/") == 2
     untouched_day = text[text.index("## Day 3") :]
     assert "Nothing is answered yet" in untouched_day and "|" not in untouched_day and "feedback" not in untouched_day
