@@ -121,12 +121,12 @@ def test_totals_have_a_row_a_student_and_a_column_a_day():
 def test_totals_have_no_points_where_nothing_was_graded_and_a_row_for_who_handed_in_nothing(tmp_path):
     class_ = [graded("ada", lms_id="101"), unreadable("grace", lms_id="102"), replace(unreadable("bob"), day=None)]
     filled = fill(tmp_path, [*class_, graded("ada", 2, lms_id="101")], EXPORT.replace("N/A", "EX"))
-    assert filled.nowhere == (
+    assert filled.handed_in_nothing == (
         "=Eve",
         "Student, Test",
         "Hopper, Grace",
     )  # the last is excused from day 1, not from day 2
-    rows = [list(row.values())[1:] for row in table(totals_csv(class_, nowhere=filled.nowhere[:1]))]
+    rows = [list(row.values())[1:] for row in table(totals_csv(class_, handed_in_nothing=filled.handed_in_nothing[:1]))]
     assert rows[1:] == [
         ["", "", f"{POINTS}", "", "no grade yet for day 1"],
         ["", "", f"{POINTS}", "", "no grade yet for a file that tells no day"],

@@ -79,10 +79,10 @@ class Filled:
         unmatched: students who have no row in it, or who share one.
         notes: sentences about what else a teacher should know.
         absent: the day and the name of each student in it who handed in nothing for that day and is not excused.
-        named_by: the column of a Moodle worksheet, ID number or else Email address, that all students in it have; "" if
-            there is none.
-        names: by student, what that column holds.
-        nowhere: the names of those in it who are absent and handed in nothing at all.
+        identifier_column: the column of a Moodle worksheet, ID number or else Email address, that all students in it
+            have; "" if there is none.
+        identifiers: what that column holds, by student.
+        handed_in_nothing: the names of those in `absent` who handed in nothing at all.
         late: by day and student, how late work was that came late, see `intake.late`.
     """
 
@@ -92,9 +92,9 @@ class Filled:
     notes: tuple[str, ...] = ()
     absent: tuple[tuple[int, str], ...] = ()
     late: Mapping[tuple[int, str], str] = field(default_factory=dict)
-    named_by: str = ""
-    names: Mapping[str, str] = field(default_factory=dict)
-    nowhere: tuple[str, ...] = ()
+    identifier_column: str = ""
+    identifiers: Mapping[str, str] = field(default_factory=dict)
+    handed_in_nothing: tuple[str, ...] = ()
 
 
 def canvas_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE) -> str:
@@ -123,10 +123,11 @@ def moodle_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, filled:
         filled: the worksheet filled in; students who are not in it are left out.
     """
     days = _days(graded)
-    names = filled.names if filled and filled.named_by else None
-    rows = [[filled.named_by if filled and names else "Student", *(day_title(answer_key, day) for day in days)]]
+    identifiers = filled.identifiers if filled and filled.identifier_column else None
+    first = filled.identifier_column if filled and identifiers else "Student"
+    rows = [[first, *(day_title(answer_key, day) for day in days)]]
     for person in people(graded):
-        name = person.student if names is None else names.get(person.student)
+        name = person.student if identifiers is None else identifiers.get(person.student)
         if name is not None:
             rows.append([text_cell(name), *(_points(person.days.get(day)) or "-" for day in days)])
     return write_csv(rows)
@@ -146,7 +147,7 @@ def moodle_worksheet(graded: Sequence[Graded], day: int, answer_key: AnswerKey =
     return write_csv(rows)
 
 
-def totals_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, nowhere: Sequence[str] = ()) -> str:
+def totals_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, handed_in_nothing: Sequence[str] = ()) -> str:
     """Return a row for each student: points of each day, all points, the most there are, and their share in percent.
 
     A day that was not handed in is an empty cell, and counts as no points in the share. If something was handed in and
@@ -154,7 +155,7 @@ def totals_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, nowhere
     if a row may not be the whole of a student.
 
     Args:
-        nowhere: names of students who handed in nothing, for a row each.
+        handed_in_nothing: names of students, for a row each.
     """
     days = _days(graded)
     most = sum(_full_points(graded, day) for day in days)
@@ -170,7 +171,7 @@ def totals_csv(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, nowhere
         notes += [f"may be several students called {shared}: days not joined"] if shared else []
         rows.append([text_cell(person.student), *cells, reached, f"{most:g}", share, text_cell("; ".join(notes))])
     empty = [""] * len(days)
-    rows += [[text_cell(name), *empty, "0", f"{most:g}", "0", "handed in nothing"] for name in nowhere]
+    rows += [[text_cell(name), *empty, "0", f"{most:g}", "0", "handed in nothing"] for name in handed_in_nothing]
     return write_csv(rows)
 
 
@@ -295,7 +296,7 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     notes = list[str]()
     filled = set()  # rows that got a grade
     absent = list[tuple[int, str]]()
-    nowhere = dict[int, str]()  # names by row
+    handed_in_nothing = dict[int, str]()  # names by row
     for day in _days(graded):
         column = _canvas_column(exported, rows, possible, column_of["Section"], graded, day, answer_key)
         # the grades, scaled to the points that the teacher gave the assignment
@@ -317,7 +318,7 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
                 name = ", ".join(row[each] for each in name_columns if row[each])
                 absent.append((day, name))
                 if id(row) not in matched:
-                    nowhere[id(row)] = name
+                    handed_in_nothing[id(row)] = name
     # no name may be read as a formula, or as the row of possible points; beside an ID, Canvas ignores names
     for row in students:
         if row[column_of["ID"]].strip():
@@ -328,7 +329,7 @@ def _fill_canvas(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
         unmatched=tuple(unmatched),
         notes=tuple(notes),
         absent=tuple(absent),
-        nowhere=tuple(nowhere.values()),
+        handed_in_nothing=tuple(handed_in_nothing.values()),
     )
 
 
@@ -397,16 +398,16 @@ def _fill_moodle(exported: Path, rows: list[list[str]], graded: Sequence[Graded]
     away = tuple(row[name] for row in students if id(row) not in present)
     absent = tuple((day, each) for day in days for each in away)
     late = {(day, who.student): how for who, row in matches for day in who.days if (how := how_late(column_of, row))}
-    named_by, names = _identities(header, column_of, matches)
+    identifier_column, identifiers = _identifiers(header, column_of, matches)
     return Filled(
         students=len(filled),
         unmatched=tuple(unmatched),
         notes=tuple(sorted(notes)),
         absent=absent,
         late=late,
-        named_by=named_by,
-        names=names,
-        nowhere=away,
+        identifier_column=identifier_column,
+        identifiers=identifiers,
+        handed_in_nothing=away,
     )
 
 
@@ -422,7 +423,7 @@ def _write_comment(
     return bool(theirs)
 
 
-def _identities(
+def _identifiers(
     header: list[str], column_of: Mapping[str, int], matches: list[tuple[Person, list[str]]]
 ) -> tuple[str, dict[str, str]]:
     """Return the column by which Moodle's gradebook import can find these students, and what it holds by student."""

@@ -83,7 +83,7 @@ def write_reports(
     else:
         reports["summary.md"] = as_markdown(graded, notes, answer_key, filled.absent if filled else ())
         reports |= {"canvas.csv": canvas_csv(graded, answer_key), "moodle.csv": moodle_csv(graded, answer_key, filled)}
-        reports["totals.csv"] = totals_csv(graded, answer_key, filled.nowhere if filled else ())
+        reports["totals.csv"] = totals_csv(graded, answer_key, filled.handed_in_nothing if filled else ())
         reports |= worksheets(graded, answer_key)
         reports |= feedback_zips(graded, folder)
     for name, content in reports.items():
