@@ -16,7 +16,7 @@ from course_utils.grading.classroom import ClassResult
 from course_utils.grading.intake.collect import Submissions, collect
 from course_utils.grading.intake.late import with_lateness
 from course_utils.grading.live_display import MAX_TABLES, grade_and_show
-from course_utils.grading.reports.gradebook import Filled
+from course_utils.grading.reports.gradebook_rows import Filled
 from course_utils.grading.reports.learner_record import are_one_learners, note_progress, own_exercises, show_outcome
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
 from course_utils.grading.results import Settings

@@ -20,15 +20,11 @@ from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.intake.late import with_lateness
+from course_utils.grading.reports.canvas import canvas_csv
 from course_utils.grading.reports.feedback import MAX_CODE_LENGTH, feedback_page, feedback_zips, write_feedback
-from course_utils.grading.reports.gradebook import (
-    canvas_csv,
-    fill_gradebook,
-    moodle_csv,
-    moodle_worksheet,
-    people,
-    totals_csv,
-)
+from course_utils.grading.reports.gradebook import fill_gradebook, totals_csv
+from course_utils.grading.reports.gradebook_rows import people
+from course_utils.grading.reports.moodle import moodle_csv, moodle_worksheet
 from course_utils.grading.reports.report import (
     MAX_SUMMARY_BYTES,
     as_csv,

@@ -24,17 +24,11 @@ from course_utils.errors import CourseError, one_line
 from course_utils.files import write_all, write_whole
 from course_utils.grading.intake import late
 from course_utils.grading.intake.answers import LONG
+from course_utils.grading.reports.canvas import canvas_csv
 from course_utils.grading.reports.feedback import feedback_path, feedback_zips
-from course_utils.grading.reports.gradebook import (
-    Filled,
-    canvas_csv,
-    fill_gradebook,
-    moodle_csv,
-    text_cell,
-    totals_csv,
-    worksheets,
-    write_csv,
-)
+from course_utils.grading.reports.gradebook import fill_gradebook, totals_csv
+from course_utils.grading.reports.gradebook_rows import Filled, text_cell, write_csv
+from course_utils.grading.reports.moodle import moodle_csv, worksheets
 from course_utils.grading.reports.tasks import day_title, tasks
 from course_utils.grading.results import Graded, Result, is_ungraded
 
