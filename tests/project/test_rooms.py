@@ -55,9 +55,10 @@ IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what
     "judge": {"kernel", "diagnosis"},
     "examples": {"kernel", "judge"},
     "cells": set(),
+    "complete_answer": {"cells"},
     "examination": {"kernel", "judge", "examples"},
     "cell_history": {"cells", "kernel", "judge"},
-    "interactive": {"cells", "cell_history", "examination", "kernel", "judge", "examples"},
+    "interactive": {"cells", "complete_answer", "cell_history", "examination", "kernel", "judge", "examples"},
     "in_page": {"cells", "examination", "judge", "kernel", "examples"},
     "__init__": {"interactive"},
 }
