@@ -23,10 +23,10 @@ from course_utils.attention.shapes import whole
 from course_utils.models.byte_pairs import BytePairs, train_merges
 from course_utils.models.decoder import Decoder, generate
 
-SIZES: dict[str, Any] = {"d_model": 128, "n_layers": 4, "n_heads": 4, "d_ff": 344}
+SIZES: dict[str, Any] = {"d_model": 192, "n_layers": 3, "n_heads": 6, "d_ff": 512}
 VOCABULARY = 1024
 CONTEXT = 64  # tokens in a window
-BATCH = 16  # windows in a step
+BATCH = 8  # windows in a step
 PARTS = ("split_heads", "merge_heads", "rotate", "grouped_attention", "mask")
 EMBEDDING_STD = 0.02
 TEXT = Path(__file__).parents[1] / "data" / "models" / "tinyshakespeare.txt"

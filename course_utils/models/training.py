@@ -40,7 +40,7 @@ class Recipe:
     al. 2020 (GPT-3), appendix B, for the schedule and the clipping.
     """
 
-    rate: float = 2e-3
+    rate: float = 3e-3
     final: float = 0.1
     warm_up: int = 50
     clip: float = 1.0
