@@ -121,7 +121,7 @@ def train(
     """
     if (steps is None) == (minutes is None):
         raise ValueError("give either steps or minutes, to say how long to train")
-    run = _Run(model, replace(Recipe(), **recipe), steps and whole("steps", steps), minutes)
+    run = Run(model, replace(Recipe(), **recipe), steps and whole("steps", steps), minutes)
     if checkpoint is not None:
         run.load(Path(checkpoint))
     with _interrupts_held() as interrupts:
@@ -143,8 +143,11 @@ def train(
     return run.history
 
 
-class _Run:
-    """A training under way: the model, its optimiser, and what was measured so far."""
+class Run:
+    """A training under way, step by step: the model, its optimiser, and what was measured so far.
+
+    It ends after so many steps or minutes, whichever is given.
+    """
 
     def __init__(self, model: Decoder, recipe: Recipe, steps: int | None, minutes: float | None) -> None:
         self.model, self.recipe, self.steps, self.minutes = model.train(), recipe, steps, minutes
@@ -153,19 +156,23 @@ class _Run:
 
     @property
     def done(self) -> int:
+        """The number of steps so far."""
         return len(self.history.losses)
 
     @property
     def share(self) -> float:
+        """How much of the training is done, 0 to 1 or a little more."""
         return self.done / self.steps if self.steps else self.history.seconds / (60 * (self.minutes or 0))
 
     @property
     def progress(self) -> Progress:
+        """How far it is. There must have been a step."""
         left = self.history.seconds * (1 / self.share - 1)
         history = self.history
         return Progress(self.done, min(1.0, self.share), history.losses[-1], history.tokens_per_second, max(0.0, left))
 
     def step(self, draw: Draw, tokens: Tensor) -> None:
+        """Draw a batch of the tokens, and train on it."""
         began = time.perf_counter()
         recipe = self.recipe
         rate = recipe.rate_at(self.done, self.share)
@@ -184,6 +191,7 @@ class _Run:
 
     @property
     def settings(self) -> dict[str, Any]:
+        """What a checkpoint must have been trained with."""
         return asdict(self.recipe) | {"steps": self.steps, "minutes": self.minutes}
 
     def save(self, path: Path) -> None:
