@@ -40,7 +40,7 @@ class Recipe:
     al. 2020 (GPT-3), appendix B, for the schedule and the clipping.
     """
 
-    rate: float = 3e-3
+    rate: float = 2e-3
     final: float = 0.1
     warm_up: int = 50
     clip: float = 1.0
@@ -109,12 +109,14 @@ def train(
     progress: Callable[[Progress], object] | None = print_progress,
     checkpoint: Path | str | None = None,
     draw: Draw = small_gpt.batches,
+    windows: int | None = None,
     **recipe: Any,
 ) -> History:
     """Train the model in place for so many steps, or minutes, and return what was measured.
 
     recipe names what differs from `Recipe()`. progress is called after each step; None is silent. draw gives the
-    batches. With a checkpoint, a path, the state is written there now and then, at the end, and on an interrupt
+    batches; so many windows of the held-out text are measured at the end, all when left out.
+    With a checkpoint, a path, the state is written there now and then, at the end, and on an interrupt
     (KeyboardInterrupt, which is raised again after the step), together with history.json in the same folder. The same
     call, given the path again, goes on from there: with `steps` to the same numbers as without the interrupt.
     Raises ValueError unless one of steps and minutes is given, and for a checkpoint of another model or recipe.
@@ -137,7 +139,7 @@ def train(
     if interrupts:
         raise KeyboardInterrupt(f"interrupted after step {run.done}")
     if run.history.bits_per_byte is None:
-        run.history.bits_per_byte = small_gpt.bits_per_byte(model.eval(), data, run.recipe.context)
+        run.history.bits_per_byte = small_gpt.bits_per_byte(model.eval(), data, run.recipe.context, windows)
         if checkpoint is not None:
             run.save(Path(checkpoint))
     return run.history
