@@ -74,14 +74,14 @@ class TileWalk {
 
   // A block of queries: loaded, led past all blocks of keys that it sees, stored.
   walkQueries(from, to, place) {
-    const [Q, , , , ROW, O] = this.parts;
+    const [Q, , , , KEPT, , O] = this.parts;
     const size = to - from;
     const all = Array.from({ length: size }, (_, i) => from + i);
     const block = {
       queries: [from, to],
       all,
       partials: all.map(() => NOTHING(this.d_v)),
-      held: { [Q]: [size, this.d_k], [ROW]: [size, 2], [O]: [size, this.d_v] },
+      held: { [Q]: [size, this.d_k], [KEPT]: [size, 2], [O]: [size, this.d_v] },
     };
     const { queries, held } = block;
     const loaded = `Load Q block ${place} (${span("query", "queries", from, to)}): ${this.load(size * this.d_k)}.`;
@@ -100,7 +100,7 @@ class TileWalk {
 
   // A block of keys and values, taken into the running softmax of each query of the block.
   walkTile(block, start, stop, number) {
-    const [, K, V, SCORES, ROW] = this.parts;
+    const [, K, V, SCORES, , OF_A_TILE] = this.parts;
     const { queries, all, partials } = block;
     const size = all.length;
     const count = stop - start;
@@ -121,7 +121,7 @@ class TileWalk {
         [K]: [count, this.d_k],
         [V]: [count, this.d_v],
         [SCORES]: [size, count],
-        [ROW]: [size, 4],
+        [OF_A_TILE]: [size, 2],
       },
     });
     this.done++;

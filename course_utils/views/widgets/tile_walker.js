@@ -5,7 +5,7 @@ import { keepKeys, listen, make, makeRoot, makeScroll, makeSet, minus, newId, pr
 import { makeLate, makeMessage, Player } from "../shared/player.js";
 import { answerWalk } from "./tile_walk_alone.js";
 
-const ROLES = ["query", "key", "value", "", "", "output"]; // colours of the parts in fast memory
+const ROLES = ["query", "key", "value", "", "", "", "output"]; // colours of the parts in fast memory
 const HEADS = ["query", "m", "new m", "factor", "l", "new l", "o", "o · factor", "new o"];
 const NOTES = {
   load: "Press a query in the table to see its numbers.",
