@@ -64,7 +64,7 @@ def test_the_page_shows_parts_curves_samples_and_answers(course):
     page = Page(text)
     assert page.open == [] and page.tags.count("tr") == 21 and page.tags.count("img") == 1
     assert "1 of the 20 parts are mine." in text and "3 November 2026" in text and "<bdi>Ada</bdi>" in text
-    assert "5,120" in text and "2.345" in text and "The loss falls from 4.20 to 2.50 nats a token." in text
+    assert "5,120" in text and "2.345" in text and "The loss is 4.20 nats a token at first and 2.50 at the end." in text
     assert "ROMEO:" in text and "at a loss of 2.50 nats a token" in text
     assert text.count(UNANSWERED) == 2
     assert all(question in text for question in QUESTIONS.values())
