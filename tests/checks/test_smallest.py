@@ -361,7 +361,7 @@ class TestDraws:
             assert mask.shape == (q.shape[0], 1, k.shape[1]) and mask.any(axis=-1).all()
 
     def test_numbers_are_counted(self):
-        assert count_numbers((np.ones((2, 3)), [[1, 2]], 4, True, None, "a ?a")) == 6 + 2 + 1 + 2
+        assert count_numbers((np.ones((2, 3)), [[1, 2]], 4, True, None, "a ?a", b"abc")) == 6 + 2 + 1 + 2 + 3
 
     @pytest.mark.parametrize(
         ("value", "tensors", "written"),
@@ -377,6 +377,7 @@ class TestDraws:
             ((np.array([1]), 2), True, "(torch.tensor([1]), 2)"),
             ((3,), False, "(3,)"),
             (None, False, "None"),
+            (b"a\xff", False, r"b'a\xff'"),
             (np.random.default_rng(0), False, None),
         ],
     )
