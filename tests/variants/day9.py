@@ -1,7 +1,10 @@
 """Day 9: tokens, a sampler, losses and training, as people write them."""
 
+import math
 from collections import Counter
 from itertools import chain, pairwise
+
+import numpy as np
 
 from . import right, wrong
 
@@ -174,3 +177,127 @@ def decode_with_a_table_that_stays(tokens, merges, table={}):  # noqa: B006  # t
 wrong(9, "encode_decode")({"encode": encode_merge_by_merge, "decode": decode_as_text})
 wrong(9, "encode_decode")({"encode": encode_and_use_up_the_merges, "decode": decode_from_a_table})
 wrong(9, "encode_decode")({"encode": encode_merge_by_merge, "decode": decode_with_a_table_that_stays})
+
+
+# padded_loss --------------------------------------------------------------------------------------------------------
+
+
+@right(9, "padded_loss")
+def loss_in_loops(logits, targets, lengths):
+    total, count = 0.0, 0
+    for b in range(len(lengths)):
+        for t in range(lengths[b]):
+            most = max(logits[b, t])
+            total += most + math.log(sum(math.exp(x - most) for x in logits[b, t])) - logits[b, t, targets[b, t]]
+            count += 1
+    return total / count
+
+
+@right(9, "padded_loss")
+def loss_by_where(logits, targets, lengths):
+    real = np.arange(logits.shape[1])[None, :] < np.array(lengths)[:, None]
+    logits = np.where(real[:, :, None], logits, 0.0)
+    targets = np.where(real, targets, 0)
+    most = logits.max(axis=-1)
+    sums = most + np.log(np.exp(logits - most[..., None]).sum(axis=-1))
+    chosen = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    return ((sums - chosen) * real).sum() / real.sum()
+
+
+@right(9, "padded_loss")
+def loss_row_by_row(logits, targets, lengths):
+    losses = []
+    for row, words, length in zip(logits, targets, lengths, strict=True):
+        row, words = row[:length], words[:length]
+        shifted = row - row.max(axis=1, keepdims=True)
+        chosen = shifted[np.arange(length), words]
+        losses.extend(np.log(np.exp(shifted).sum(axis=1)) - chosen)
+    return np.mean(losses)
+
+
+@right(9, "padded_loss")
+def loss_of_what_is_real(logits, targets, lengths):
+    keep = np.zeros(targets.shape, dtype=bool)
+    for b, length in enumerate(lengths):
+        keep[b, :length] = True
+    rows, words = logits[keep], targets[keep]
+    rows = rows - np.max(rows, axis=-1, keepdims=True)
+    return float(np.mean(np.log(np.sum(np.exp(rows), axis=-1)) - rows[range(len(rows)), words]))
+
+
+@wrong(9, "padded_loss")
+def loss_with_the_padding_set_to_zero_in_place(logits, targets, lengths):
+    for b, length in enumerate(lengths):
+        logits[b, length:], targets[b, length:] = 0, 0
+    return loss_of_what_is_real(logits, targets, lengths)
+
+
+@wrong(9, "padded_loss")
+def loss_without_the_impossible(logits, targets, lengths):
+    """NaN becomes 0 after the sum, so that all tokens with an impossible word count for nothing, too."""
+    logits = np.where(np.isinf(logits).any(axis=-1, keepdims=True), 0.0, logits)
+    return loss_of_what_is_real(logits, targets, lengths)
+
+
+# top_p --------------------------------------------------------------------------------------------------------------
+
+
+@right(9, "top_p")
+def sample_in_a_loop(logits, p, u):
+    exps = [math.exp(x - max(logits)) for x in logits]
+    shares = [x / sum(exps) for x in exps]
+    words = sorted(range(len(shares)), key=lambda word: -shares[word])
+    kept, total = [], 0.0
+    for word in words:
+        kept.append(word)
+        total += shares[word]
+        if total >= p:
+            break
+    running = 0.0
+    for word in kept:
+        running += shares[word] / total
+        if running > u:
+            return kept, word
+    return kept, kept[-1]
+
+
+@right(9, "top_p")
+def sample_by_searching(logits, p, u):
+    shares = np.exp(logits - np.max(logits))
+    shares = shares / np.sum(shares)
+    words = np.argsort(-shares, kind="stable")
+    sums = np.cumsum(shares[words])
+    words = words[: np.searchsorted(sums, p) + 1]
+    sums = np.cumsum(shares[words] / shares[words].sum())
+    place = np.searchsorted(sums, u, side="right")
+    return words, words[min(place, len(words) - 1)]
+
+
+@right(9, "top_p")
+def sample_by_what_comes_before(logits, p, u):
+    shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+    order = np.lexsort((np.arange(len(logits)), -shares))
+    sorted_shares = shares[order]
+    before = np.cumsum(sorted_shares) - sorted_shares
+    keep = before < p
+    keep[0] = True
+    kept, weights = order[keep], sorted_shares[keep]
+    return list(kept), kept[np.argmax(np.cumsum(weights) > u * weights.sum())]
+
+
+@wrong(9, "top_p")
+def sample_with_a_generator(logits, p, u):
+    kept, _ = sample_by_searching(logits, p, u)
+    return kept, np.random.default_rng(int(u * 1000)).choice(kept)
+
+
+@wrong(9, "top_p")
+def sample_as_a_list_of_one(logits, p, u):
+    kept, token = sample_by_searching(logits, p, u)
+    return kept, [token]
+
+
+@wrong(9, "top_p")
+def sample_on_the_logits_themselves(logits, p, u):
+    logits -= logits.max()
+    return sample_by_searching(logits, p, u)

@@ -3,6 +3,8 @@
 Those marked with a source are bugs that were public in a library or in a model's code.
 """
 
+import numpy as np
+
 from course_utils.checks.judge.exercise import Exercise, Mistake
 
 # One merge ------------------------------------------------------------------------------------------------------------
@@ -271,7 +273,300 @@ TOKEN_MISTAKES = (
 )  # fmt: skip
 
 
+# The loss with padding ------------------------------------------------------------------------------------------------
+
+
+def log_sum_exp(logits, axis=-1):
+    most = logits.max(axis=axis, keepdims=True)
+    return (most + np.log(np.exp(logits - most).sum(axis=axis, keepdims=True))).squeeze(axis)
+
+
+def losses_of(logits, targets):
+    """The loss of each token, of rows of logits (n, V) and targets (n)."""
+    return log_sum_exp(logits) - logits[np.arange(len(targets)), targets]
+
+
+def above(logits):
+    """The sum of exps with the largest logit of each token taken off: from 1 to the number of words."""
+    return np.exp(log_sum_exp(logits) - logits.max(axis=-1))
+
+
+def real_places(targets, lengths):
+    return np.arange(targets.shape[1]) < lengths[:, None]
+
+
+def over_real(real=real_places, losses=losses_of, mean=lambda losses, real: losses.mean()):
+    """padded_loss with one step exchanged for a wrong one; every step not named is right.
+
+    real(targets, lengths): which places count. mean(losses, real): of the losses of these, one after the other.
+    """
+
+    def padded_loss(logits, targets, lengths):
+        counted = real(targets, lengths)
+        return mean(losses(logits[counted], targets[counted]), counted)
+
+    return padded_loss
+
+
+def in_a_grid(losses, real):
+    """The losses at their places (B, T), 0 elsewhere."""
+    grid = np.zeros(real.shape)
+    grid[real] = losses
+    return grid
+
+
+def every_place(logits, targets, lengths):
+    """The losses of all places (B, T), padding too, with whatever its targets are."""
+    words = np.clip(targets, 0, logits.shape[-1] - 1)
+    return log_sum_exp(logits) - np.take_along_axis(logits, words[:, :, None], axis=2)[:, :, 0]
+
+
+def with_a_mask(logits, targets, lengths):
+    real = real_places(targets, lengths)
+    return (every_place(logits, targets, lengths) * real).sum() / real.sum()
+
+
+def over_axis(axis):
+    """The log-sum-exp over another axis than that of the words."""
+
+    def padded_loss(logits, targets, lengths):
+        sums = np.expand_dims(log_sum_exp(logits, axis), axis)
+        return losses_over_real(sums - logits, targets, lengths)
+
+    return padded_loss
+
+
+def losses_over_real(surprise, targets, lengths):
+    """The mean of what each real target has in `surprise` (B, T, V)."""
+    real = real_places(targets, lengths)
+    return surprise[real, targets[real]].mean()
+
+
+def shifted_targets(logits, targets, lengths):
+    """The targets are moved by one more place."""
+    real = real_places(targets, lengths)[:, 1:]
+    return losses_of(logits[:, :-1][real], targets[:, 1:][real]).mean()
+
+
+def by_probability(least):
+    def losses(logits, targets):
+        exps = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        shares = exps / exps.sum(axis=-1, keepdims=True)
+        return -np.log(shares[np.arange(len(targets)), targets] + least)
+
+    return losses
+
+
+def without_a_shift(logits, targets):
+    return np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(len(targets)), targets]
+
+
+def with_one_shift(logits, targets):
+    """The largest logit of all tokens is taken off everywhere."""
+    most = logits.max()
+    return most + np.log(np.exp(logits - most).sum(axis=-1)) - logits[np.arange(len(targets)), targets]
+
+
+LOSS_MISTAKES = (
+    Mistake("exp without the largest logit taken off", over_real(losses=without_a_shift),
+        "exp overflows: take the largest logit of each token off before exp, and add it again after the logarithm.",
+        overflow=True),
+    Mistake("one shift for all tokens", over_real(losses=with_one_shift),
+        "One largest logit is taken off everywhere, so that exp gives 0 for tokens whose logits are far below. Each "
+        "token has its own: axis=-1, keepdims=True."),
+    Mistake("padding counts too", lambda logits, targets, lengths: every_place(logits, targets, lengths).mean(),
+        "Padding is in the sum as well as in the count. Leave out all places from lengths[b] on."),
+    Mistake("divided by all places", over_real(mean=lambda losses, real: losses.sum() / real.size),
+        "The sum is over real tokens, but it is divided by the number of all places. Divide by the number of real "
+        "tokens."),
+    Mistake("multiplied by a mask", with_a_mask,
+        "Padding is multiplied by 0, and 0 · NaN is NaN. Choose the real places first: logits[real], or np.where on "
+        "the losses."),
+    Mistake("the mean of the rows' means", over_real(mean=lambda losses, real: (in_a_grid(losses, real).sum(axis=1)
+            / real.sum(axis=1)).mean()),
+        "Each row has its own mean, and these are averaged: tokens of short rows count for more. Sum over all real "
+        "tokens, then divide once."),
+    Mistake("divided by the rows", over_real(mean=lambda losses, real: losses.sum() / len(real)),
+        "The sum is divided by the number of rows. Divide by the number of real tokens."),
+    Mistake("the sum", over_real(mean=lambda losses, real: losses.sum()),
+        "This is the sum. Divide by the number of real tokens."),
+    Mistake("one place more", over_real(real=lambda targets, lengths: np.arange(targets.shape[1]) <= lengths[:, None]),
+        "One place of padding counts in each row. Places 0 to lengths[b] − 1 are real."),
+    Mistake("one place fewer", over_real(real=lambda targets, lengths: np.arange(targets.shape[1]) < lengths[:, None]
+            - 1),
+        "The last real token of each row is left out. Places 0 to lengths[b] − 1 are real."),
+    Mistake("the first place left out", over_real(real=lambda targets, lengths: real_places(targets, lengths)
+            & (np.arange(targets.shape[1]) > 0)),
+        "The first token of each row is left out. Its target is given like all others."),
+    Mistake("padding on the left", over_real(real=lambda targets, lengths: real_places(targets, lengths)[:, ::-1]),
+        "The last places of each row are taken for real ones. The first lengths[b] are: the padding is on the right."),
+    Mistake("the padding alone", over_real(real=lambda targets, lengths: ~real_places(targets, lengths)),
+        "The mean is over the padding. It is over all other places."),
+    Mistake("the first row's length for all", over_real(real=lambda targets, lengths: real_places(targets,
+            np.full_like(lengths, lengths[0]))),
+        "All rows have the length of the first. Each has its own: lengths[:, None]."),
+    Mistake("the longest row's length for all", over_real(real=lambda targets, lengths: real_places(targets,
+            np.full_like(lengths, lengths.max()))),
+        "All rows have the length of the longest. Each has its own: lengths[:, None]."),
+    Mistake("targets moved once more", shifted_targets,
+        "The targets are moved by one place. They are moved already: targets[b, t] is what comes after token t."),
+    Mistake("the sum over the places", over_axis(1),
+        "The log-sum-exp runs over the places. It runs over the words of each token, the last axis."),
+    Mistake("the sum over the rows", over_axis(0),
+        "The log-sum-exp runs over the rows. It runs over the words of each token, the last axis."),
+    Mistake("in bits", over_real(mean=lambda losses, real: losses.mean() / np.log(2)),
+        "The loss is in bits. The statement asks for nats: np.log."),
+    Mistake("the perplexity", over_real(mean=lambda losses, real: np.exp(losses.mean())),
+        "This is the perplexity, e to the loss. Return the loss itself."),
+    Mistake("the sign", over_real(mean=lambda losses, real: -losses.mean()),
+        "The sign is wrong: a loss is log-sum-exp minus the target's logit, at least 0."),
+    Mistake("the largest logit", over_real(losses=lambda logits, targets: logits.max(axis=-1) - logits[
+            np.arange(len(targets)), targets]),
+        "The target's logit is taken from the largest. Take it from the log-sum-exp of all."),
+    Mistake("log-sum-exp alone", over_real(losses=lambda logits, targets: log_sum_exp(logits)),
+        "The target's logit is not subtracted. The loss is log-sum-exp minus the logit of the target."),
+    Mistake("the target's logit alone", over_real(losses=lambda logits, targets: -logits[np.arange(len(targets)),
+            targets]),
+        "This is minus the target's logit. Log-sum-exp is missing."),
+    Mistake("a small number added", over_real(losses=by_probability(1e-9)),
+        "A small number is added to the probability before the logarithm, so no loss is above a bound. With "
+        "log-sum-exp none is needed."),
+    Mistake("the logarithm of a probability", over_real(losses=by_probability(0)),
+        "A probability is rounded to 0 before its logarithm is taken. Subtract the target's logit from log-sum-exp."),
+    Mistake("the largest logit not added again", over_real(losses=lambda logits, targets: losses_of(logits, targets)
+            - logits.max(axis=-1)),
+        "The largest logit is taken off before exp, and not added again after the logarithm."),
+    Mistake("no logarithm", over_real(losses=lambda logits, targets: losses_of(logits, targets) + above(logits)
+            - np.log(above(logits))),
+        "The sum of exps is not taken to its logarithm."),
+    Mistake("a logarithm to base 2", over_real(losses=lambda logits, targets: losses_of(logits, targets)
+            + np.log2(above(logits)) - np.log(above(logits))),
+        "The logarithm of the sum is one to base 2. exp needs the natural one: np.log."),
+    Mistake("the last row left out", over_real(real=lambda targets, lengths: real_places(targets, lengths)
+            & (np.arange(len(lengths)) < len(lengths) - 1)[:, None]),
+        "The last row is left out."),
+    Mistake("the first row left out", over_real(real=lambda targets, lengths: real_places(targets, lengths)
+            & (np.arange(len(lengths)) > 0)[:, None]),
+        "The first row is left out."),
+    Mistake("the largest loss", over_real(mean=lambda losses, real: losses.max()),
+        "This is the largest loss of a token. Take the mean."),
+    Mistake("one minus the probability", over_real(losses=lambda logits, targets: 1 - np.exp(-losses_of(logits,
+            targets))),
+        "This is 1 minus the probability of the target. The loss is minus its logarithm."),
+)  # fmt: skip
+
+
+# A sampler ------------------------------------------------------------------------------------------------------------
+
+
+def shares_of(logits):
+    exps = np.exp(logits - logits.max())
+    return exps / exps.sum()
+
+
+def likeliest_first(shares):
+    return np.argsort(-shares, kind="stable")
+
+
+def inverse(shares, kept, u):
+    """The first word whose running sum is above u; shares are those of the kept words and sum to 1."""
+    return kept[min((np.cumsum(shares) <= u).sum(), len(kept) - 1)]
+
+
+def sampling(share=shares_of, order=likeliest_first, count=lambda sorted_, p: (np.cumsum(sorted_) < p).sum() + 1,
+        again=lambda sorted_, logits, p: sorted_ / sorted_.sum(), drawn=inverse,
+        given=lambda kept, token: (kept, token)):  # fmt: skip
+    """top_p with one step exchanged for a wrong one; every step not named is right.
+
+    count(sorted_, p): how many words are kept. again(sorted_, logits, p): the kept shares divided by their sum.
+    """
+
+    def top_p(logits, p, u):
+        shares = share(logits)
+        words = order(shares)
+        kept = words[: max(count(shares[words], p), 1)]
+        return given(kept, drawn(again(shares[kept], logits[kept], p), kept, u))
+
+    return top_p
+
+
+def within(bound):
+    """How many words have more than a bound(shares, p)."""
+    return lambda sorted_, p: (sorted_ >= bound(sorted_, p)).sum()
+
+
+TOP_P_MISTAKES = (
+    Mistake("exp without the largest logit taken off", sampling(share=lambda logits: np.exp(logits)
+            / np.exp(logits).sum()),
+        "exp overflows: take the largest logit off first.", overflow=True),
+    Mistake("without the word that brings it to p", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) <= p).sum()),
+        "The word with which the running sum reaches p is left out, so less than p is kept. The kept words have p or "
+        "more."),  # a bug of many samplers
+    Mistake("one word more", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) < p).sum() + 2),
+        "One word too many is kept. The sum before the last kept word is below p."),
+    Mistake("more than p", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) <= p).sum() + 1),
+        "Where the running sum is p exactly, one more word is kept. p itself is enough."),
+    Mistake("the unlikeliest first", sampling(order=lambda shares: np.argsort(shares, kind="stable")),
+        "The words are sorted upwards. The likeliest comes first."),
+    Mistake("not sorted", sampling(order=lambda shares: np.arange(len(shares))),
+        "The words are kept in the order of the vocabulary. Sort them: the likeliest comes first."),
+    Mistake("equally likely words in reverse", sampling(order=lambda shares: np.argsort(shares, kind="stable")[::-1]),
+        "Of equally likely words the larger number comes first: turning a sorted list around does that. "
+        'Sort minus the probabilities: np.argsort(-p, kind="stable").'),
+    Mistake("not divided by the sum", sampling(again=lambda sorted_, logits, p: sorted_),
+        "The kept probabilities are not divided by their sum, so their running sum ends below 1."),
+    Mistake("divided by p", sampling(again=lambda sorted_, logits, p: sorted_ / max(p, 1e-9)),
+        "The kept probabilities are divided by p. Divide by their own sum, which is p or more."),
+    Mistake("softmax of probabilities", sampling(again=lambda sorted_, logits, p: shares_of(sorted_)),
+        "A softmax of the kept probabilities is taken. Divide them by their sum."),
+    Mistake("drawn in the order of the vocabulary", sampling(drawn=lambda shares, kept, u: inverse(
+            shares[np.argsort(kept)], np.sort(kept), u)),
+        "For the draw the kept words are in the order of the vocabulary. The likeliest comes first there, too."),
+    Mistake("the place in the list", sampling(drawn=lambda shares, kept, u: inverse(shares, np.arange(len(kept)), u)),
+        "The token is its place among the kept words. Return the number of the word: kept[place]."),
+    Mistake("always the likeliest", sampling(drawn=lambda shares, kept, u: kept[0]),
+        "The token is always the likeliest. u decides: the first word whose running sum is above u."),
+    Mistake("always the last", sampling(drawn=lambda shares, kept, u: kept[-1]),
+        "The token is always the last of those that are kept. u decides: the first word whose running sum is above u."),
+    Mistake("counted from the other end", sampling(drawn=lambda shares, kept, u: inverse(shares, kept, 1 - u)),
+        "The draw runs from the other end: 1 − u in place of u."),
+    Mistake("one word too early", sampling(drawn=lambda shares, kept, u: kept[max((np.cumsum(shares) <= u).sum() - 1,
+            0)]),
+        "The drawn word is one too early: the first whose running sum is above u."),
+    Mistake("one word too late", sampling(drawn=lambda shares, kept, u: kept[min((np.cumsum(shares) <= u).sum() + 1,
+            len(kept) - 1)]),
+        "The drawn word is one too late: the first whose running sum is above u."),
+    Mistake("u on a bound", sampling(drawn=lambda shares, kept, u: kept[min((np.cumsum(shares) < u).sum(),
+            len(kept) - 1)]),
+        "Where u is equal to a running sum, the word before is drawn. The running sum has to be above u: "
+        'np.searchsorted(sums, u, side="right").'),
+    Mistake("words above p", sampling(count=within(lambda sorted_, p: p)),
+        "Words are kept that have p or more alone. Keep the fewest whose probabilities together have p or more."),
+    Mistake("words above 1 − p", sampling(count=within(lambda sorted_, p: 1 - p)),
+        "Words are kept that have 1 − p or more alone. Keep the fewest whose probabilities together have p or more."),
+    Mistake("words near the likeliest", sampling(count=within(lambda sorted_, p: p * sorted_[0])),
+        "Words are kept that have p times the largest probability or more, which is another method (min-p). Keep the "
+        "fewest that together have p or more."),
+    Mistake("a share of the vocabulary", sampling(count=lambda sorted_, p: int(np.ceil(p * len(sorted_)))),
+        "A share of the words is kept, of all that there are. p is a share of the probability."),
+    Mistake("all words", sampling(count=lambda sorted_, p: len(sorted_)),
+        "All words are kept. Keep the fewest whose probabilities together have p or more."),
+    Mistake("the likeliest alone", sampling(count=lambda sorted_, p: 1),
+        "Only the likeliest word is kept. Keep the fewest whose probabilities together have p or more."),
+    Mistake("logits in place of probabilities", sampling(share=lambda logits: logits / logits.sum()),
+        "The logits are divided by their sum. Probabilities are their softmax."),
+    Mistake("exps that are not divided", sampling(share=lambda logits: np.exp(logits - logits.max())),
+        "The exps are not divided by their sum before p is compared with them."),
+    Mistake("kept in the order of the vocabulary", sampling(given=lambda kept, token: (np.sort(kept), token)),
+        "The kept words are in the order of the vocabulary. Return the likeliest first."),
+    Mistake("the two results exchanged", sampling(given=lambda kept, token: (token, kept)),
+        "The two results are exchanged. The kept words come first, then the drawn one."),
+)  # fmt: skip
+
+
 EXERCISES = {
     "merge_step": Exercise(2, {"merge_step": merging()}, MERGE_MISTAKES),
     "encode_decode": Exercise(3, {"encode": encoding(), "decode": decoding()}, TOKEN_MISTAKES),
+    "padded_loss": Exercise(2, {"padded_loss": over_real()}, LOSS_MISTAKES),
+    "top_p": Exercise(2, {"top_p": sampling()}, TOP_P_MISTAKES),
 }

@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.kernel.forbidden import LIBRARY_CROSS_ENTROPY
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.result_numbers import BadResult, describe
-from course_utils.checks.kernel.small import Draft, Drawn, Small
+from course_utils.checks.kernel.small import Draft, Drawn, Small, one_of
+from course_utils.days.shared.given.draws import draw
 
 AS_IT_WAS = "what it is given stays as it was"
 COPY = "The answer is right but writes into its arguments, which the caller still needs. Work on a copy."
+IN_FLOAT64 = "The arrays are float64, and float32 keeps about seven digits: keep float64 in every step."
 SENTENCE = b"the parcel that we sent arrived"
 
 
@@ -173,6 +176,141 @@ def are_known(text: bytes | list[int], merges: list[tuple[int, int]]) -> bool:
     return len({*merges}) == len(merges) and all(token < 256 + len(merges) for token in text)
 
 
+# The loss with padding ----------------------------------------------------------------------------------------------
+
+
+def padded_loss(rng: np.random.Generator) -> list[Rung]:
+    def batch(lengths: list[int], T: int, V: int, times: float = 1.0, beyond: float = 0.0, ignored: int = 0) -> tuple:
+        B = len(lengths)
+        logits, targets = times * draw(rng, B, T, V), rng.integers(0, V, (B, T))
+        padding = np.arange(T) >= np.array(lengths)[:, None]
+        logits[padding] += beyond
+        targets[padding] = ignored
+        return logits, targets, np.array(lengths)
+
+    impossible, targets, lengths = batch([3, 2], 3, 4)
+    impossible[:, :, 1] = -np.inf
+    targets[targets == 1] = 2
+    far = batch([2, 3], 3, 4)
+    far[0][0] += 2000.0
+    far[0][1] -= 2000.0
+    unlikely = np.array([[[0.0, 60.0, 0.0], [800.0, 0.0, 0.0]]]), np.array([[0, 2]]), np.array([2])
+    close = np.array([[[1e8 + 1, 1e8, 0.0], [1e8, 1e8 + 2, 0.0]]]), np.array([[0, 1]]), np.array([2])
+    return [
+        Rung("one token, two words", (np.zeros((1, 1, 2)), np.array([[1]]), np.array([1])),
+            "Two words with equal logits have the probability 1/2 each: the loss is ln 2.",
+            shape_hint="Return one number, the mean loss of the real tokens."),
+        Rung("no padding", batch([3, 3], 3, 4),
+            "The mean over all six tokens of log-sum-exp minus the target's logit."),
+        Rung("one row with padding", batch([2], 4, 3), "The first two tokens are real: the mean is over these two."),
+        Rung("rows of different lengths", batch([4, 1, 2], 4, 5),
+            "Seven tokens are real. Each counts the same, in whichever row it is: sum over all, divided by 7."),
+        Rung("rows of one token", batch([1, 1], 3, 4), "Only the first token of each row is real."),
+        Rung("padding with large logits", batch([1, 3], 3, 4, beyond=50.0, ignored=1),
+            "What the logits at padding are must not matter."),
+        Rung("padding of −∞", batch([1, 2], 3, 4, beyond=-np.inf),
+            "At padding all logits are −∞, and log-sum-exp gives NaN there. 0 · NaN is NaN: leave these places out "
+            "before the sum."),
+        Rung("padding of NaN", batch([3, 1], 3, 4, beyond=np.nan),
+            "0 · NaN is NaN: leave these places out, in place of multiplying them by 0."),
+        Rung("targets of −100 at padding", batch([2, 1], 3, 4, ignored=-100),
+            "A target at padding may be no word at all: take only real places."),
+        Rung("targets beyond the vocabulary at padding", batch([1, 2, 3], 3, 4, ignored=999),
+            "A target at padding may be no word at all: take only real places."),
+        Rung("an impossible word", (impossible, targets, lengths),
+            "A word with the logit −∞ has the probability 0, which is fine unless it is the target."),
+        Rung("large logits", batch([3, 2], 3, 4, 700.0), "Take the largest logit of each token off before exp."),
+        Rung("large logits in one row, small ones in the other", far,
+            "The largest logit is that of the token itself: another token's may be thousands away."),
+        Rung("targets that are very unlikely", unlikely,
+            "The losses are 60 and 800 here. Subtract the target's logit from log-sum-exp: the logarithm of a "
+            "probability loses it."),
+        Rung("all sizes equal", batch([3, 1, 2], 3, 3), "With equal sizes a wrong axis raises no error: (B, T, V)."),
+        Rung("more of everything", batch([5, 2, 7, 1], 7, 6, 2.0), "Any number of rows, places and words."),
+        Rung("one long row", batch([29], 40, 3), "Any number of places."),
+        Rung(AS_IT_WAS, batch([2, 3], 3, 4), COPY, changes),
+        Rung("logits that float32 cannot tell apart", close, IN_FLOAT64),
+    ]  # fmt: skip
+
+
+def some_targets(draft: Draft) -> np.ndarray:
+    """Draw words of the vocabulary."""
+    shape = draft.sizes["B"], draft.sizes["T"]
+    return np.array([draft.choose(0, draft.sizes["V"] - 1) for _ in range(shape[0] * shape[1])]).reshape(shape)
+
+
+def some_lengths(draft: Draft) -> np.ndarray:
+    """Draw how many tokens of each row are real."""
+    return np.array([draft.choose(1, draft.sizes["T"]) for _ in range(draft.sizes["B"])])
+
+
+def targets_possible(logits: np.ndarray, targets: np.ndarray, lengths: np.ndarray) -> bool:
+    """Return whether no real target has a logit of −∞."""
+    real = np.arange(targets.shape[1]) < lengths[:, None]
+    chosen = np.take_along_axis(logits, targets[:, :, None], axis=2)[:, :, 0]
+    return bool(np.isfinite(chosen[real]).all())
+
+
+def has_padding(logits: np.ndarray, targets: np.ndarray, lengths: np.ndarray) -> bool:
+    """Return whether some places are not real."""
+    return bool((lengths < targets.shape[1]).any())
+
+
+def of_a_batch(rung: Rung) -> dict[str, float]:
+    """Return the sizes that a wrong mean may be made of."""
+    if len(rung.args) != 3:
+        return {}
+    B, T, V = rung.args[0].shape
+    return {"the number of real tokens": float(rung.args[2].sum()), "B": float(B), "T": float(T), "V": float(V)}
+
+
+# A sampler ----------------------------------------------------------------------------------------------------------
+
+
+def top_p(rng: np.random.Generator) -> list[Rung]:
+    three, four = np.log([0.6, 0.3, 0.1]), np.log([0.1, 0.35, 0.05, 0.5])
+    impossible = np.array([-np.inf, 1.0, -np.inf, 0.5, 0.0])
+    two_alike = np.array([1.0, 2.0, 1.0, 2.0, 1.0])
+    many = draw(rng, 50)
+    return [
+        Rung("one word", (np.zeros(1), 0.5, 0.3), "With one word there is nothing to choose.",
+            shape_hint="Return the kept words, likeliest first, and the drawn one."),
+        Rung("the likeliest alone", (three, 0.5, 0.9), "The first word has 0.6, which is enough: it is the only one "
+            "that is kept."),
+        Rung("the word that brings it to p", (three, 0.8, 0.3), "0.6 is not enough, 0.6 + 0.3 is. The word with which "
+            "the sum reaches p is kept, too."),
+        Rung("divided by what is kept", (three, 0.8, 0.64), "0.6 of 0.9 is 0.667, which is above 0.64: word 0."),
+        Rung("the second of two", (three, 0.8, 0.7), "The running sums are 0.667 and 1. The first above 0.7 is that "
+            "of word 1."),
+        Rung("u near 1", (three, 0.8, 0.97), "The last running sum is 1, since what is kept is divided by its sum."),
+        Rung("words that are not in order", (four, 0.8, 0.2), "The likeliest is word 3, then word 1. The running sums "
+            "go in this order, and not in that of the vocabulary."),
+        Rung("the second of words that are not in order", (four, 0.8, 0.75), "Word 3 has 0.5 of 0.85, and the rest "
+            "belongs to word 1."),
+        Rung("three words", (four, 0.9, 0.93), "Words 3, 1 and 0 are kept: 0.5, 0.35 and 0.1 of 0.95."),
+        Rung("u = 0", (four, 0.9, 0.0), "The first running sum is above 0: the likeliest word."),
+        Rung("p = 0", (four, 0.0, 0.6), "At least one word is kept, the likeliest."),
+        Rung("a small p", (draw(rng, 6), 0.01, 0.5), "The likeliest word has more than p: it alone is kept."),
+        Rung("p = 1", (draw(rng, 6), 1.0, 0.9), "With p = 1 all words are kept, likeliest first."),
+        Rung("equal logits", (np.zeros(4), 0.5, 0.2), "Each word has 1/4. Two of them reach 1/2, and that is enough: "
+            "words 0 and 1, since the smaller number comes first."),
+        Rung("equal logits, and u on a bound", (np.zeros(4), 0.5, 0.5), "The running sums are 1/2 and 1. The first "
+            "above 1/2 is that of word 1."),
+        Rung("words that are equally likely", (two_alike, 0.75, 0.75), "Words 1 and 3 come first, then 0, 2 and 4. Of "
+            "equally likely words the smaller number comes first."),
+        Rung("impossible words", (impossible, 0.9, 0.9), "A word with the logit −∞ has the probability 0."),
+        Rung("large logits", (300 * draw(rng, 5), 0.9, 0.4), "Take the largest logit off before exp."),
+        Rung("logits far below 0", (np.array([-2000.0, -2001.0, -1999.5]), 0.9, 0.6), "Take the largest logit off "
+            "before exp."),
+        Rung("more words", (draw(rng, 9), 0.7, 0.55), "Softmax, sort, running sums up to p, and the same for u."),
+        Rung("many words, a large p", (many, 0.9, 0.82), "Any number of words."),
+        Rung("many words, a smaller p", (many, 0.4, 0.35), "Any number of words."),
+        Rung("many words, close together", (many / 8, 0.6, 0.999), "Any number of words."),
+        Rung(AS_IT_WAS, (four + 0.0, 0.8, 0.2), COPY, changes),
+        Rung("logits that float32 cannot tell apart", (np.array([1e8, 1e8 + 1, 1e8 - 1]), 0.8, 0.3), IN_FLOAT64),
+    ]  # fmt: skip
+
+
 LADDERS = {
     "merge_step": Ladder(
         ("merge_step",),
@@ -192,5 +330,26 @@ LADDERS = {
             Small((few_letters, few_merges), measures=(None,), fits=are_known),
             Small((few_tokens, few_merges), measures=(as_bytes,), fits=are_known),
         ),
+    ),
+    "padded_loss": Ladder(
+        ("padded_loss",),
+        ("loss",),
+        padded_loss,
+        forbidden=LIBRARY_CROSS_ENTROPY,
+        cases=(("with padding", "without padding", has_padding),),
+        quantities=of_a_batch,
+        small=(
+            Small(
+                ("B T V", Drawn("B T", some_targets), Drawn("B", some_lengths)),
+                measures=(None,),
+                fits=targets_possible,
+            ),
+        ),
+    ),
+    "top_p": Ladder(
+        ("top_p",),
+        ("kept", "token"),
+        top_p,
+        small=(Small(("V", one_of(0.6, 0.3, 0.85), one_of(0.1, 0.45, 0.8)), measures=(None,)),),
     ),
 }
