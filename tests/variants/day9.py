@@ -301,3 +301,124 @@ def sample_as_a_list_of_one(logits, p, u):
 def sample_on_the_logits_themselves(logits, p, u):
     logits -= logits.max()
     return sample_by_searching(logits, p, u)
+
+
+# batch_without_leak -------------------------------------------------------------------------------------------------
+
+
+@right(9, "batch_without_leak")
+def batch_by_stacking(tokens, held_out, part, context, u):
+    cut = len(tokens) - held_out
+    own = tokens[:cut] if part == "train" else tokens[cut:]
+    inputs, targets = [], []
+    for each in u:
+        start = int(each * (len(own) - context))
+        inputs.append(own[start : start + context])
+        targets.append(own[start + 1 : start + context + 1])
+    return np.stack(inputs), np.stack(targets)
+
+
+@right(9, "batch_without_leak")
+def batch_by_places_in_the_text(tokens, held_out, part, context, u):
+    first, end = (0, len(tokens) - held_out) if part == "train" else (len(tokens) - held_out, len(tokens))
+    starts = first + np.floor(np.array(u) * (end - first - context)).astype(int)
+    places = starts[:, None] + np.arange(context + 1)
+    windows = tokens[places]
+    return windows[:, :-1], windows[:, 1:]
+
+
+@right(9, "batch_without_leak")
+def batch_of_all_windows(tokens, held_out, part, context, u):
+    training, held = np.split(np.asarray(tokens), [len(tokens) - held_out])
+    own = held if part == "held out" else training
+    every = np.lib.stride_tricks.sliding_window_view(own, context + 1)
+    chosen = every[(u * len(every)).astype(int)]
+    return [chosen[:, :context].tolist(), chosen[:, 1:].tolist()]
+
+
+@wrong(9, "batch_without_leak")
+def batch_that_shifts_its_last_target_in(tokens, held_out, part, context, u):
+    """The last target of a window is its first input, as a roll makes it."""
+    inputs, _ = batch_by_stacking(tokens, held_out, part, context, u)
+    return inputs, np.roll(inputs, -1, axis=1)
+
+
+@wrong(9, "batch_without_leak")
+def batch_with_a_share_in_place_of_a_number(tokens, held_out, part, context, u):
+    return batch_by_stacking(tokens, int(len(tokens) * 0.1) if held_out else 0, part, context, u)
+
+
+# first_checks -------------------------------------------------------------------------------------------------------
+
+
+def surprises(logits, words):
+    """The losses of the words (…) that rows of logits (…, V) are for."""
+    most = logits.max(axis=-1, keepdims=True)
+    sums = np.log(np.exp(logits - most).sum(axis=-1)) + most[..., 0]
+    return sums - np.take_along_axis(logits, words[..., None], axis=-1)[..., 0]
+
+
+@right(9, "first_checks")
+def checks_token_by_token(model, tokens, vocabulary):
+    logits = model(tokens)
+    loss = surprises(logits[:, :-1], tokens[:, 1:]).mean()
+    causal, apart = True, True
+    B, T = tokens.shape
+    for b in range(B):
+        for t in range(T):
+            changed = tokens.copy()
+            changed[b, t] = (changed[b, t] + 1) % vocabulary
+            off = np.abs(model(changed) - logits).max(axis=-1)
+            causal = causal and bool((off[b, :t] < 1e-4).all())
+            off[b] = 0
+            apart = apart and bool((off < 1e-4).all())
+    return bool(abs(loss - math.log(vocabulary)) <= 0.1), causal, apart
+
+
+@right(9, "first_checks")
+def checks_with_new_ends(model, tokens, vocabulary):
+    before = model(tokens)
+    near = np.isclose(surprises(before[:, :-1], tokens[:, 1:]).mean(), np.log(vocabulary), rtol=0, atol=0.1)
+    causal = True
+    for t in range(1, tokens.shape[1]):
+        others = np.concatenate([tokens[:, :t], (tokens[:, t:] + 1) % vocabulary], axis=1)
+        causal &= np.allclose(model(others)[:, :t], before[:, :t], rtol=0, atol=1e-5)
+    apart = True
+    for b in range(len(tokens)):
+        others = np.array([row if i == b else (row + 1) % vocabulary for i, row in enumerate(tokens)])
+        apart &= np.allclose(model(others)[b], before[b], rtol=0, atol=1e-5)
+    return near, causal, apart
+
+
+@right(9, "first_checks")
+def checks_with_beginnings_and_single_rows(model, tokens, vocabulary):
+    """Other questions to the same end: single rows alone, and changes of one token each."""
+    logits = model(tokens)
+    near = abs(np.mean(surprises(logits[:, :-1], tokens[:, 1:])) - np.log(vocabulary)) < 0.1
+    moved = (tokens + 1) % vocabulary
+    leaks = []
+    for t in range(1, tokens.shape[1]):
+        changed = tokens.copy()
+        changed[:, t] = moved[:, t]
+        leaks.append(np.abs(model(changed)[:, :t] - logits[:, :t]).max())
+    mixes = []
+    for b in range(tokens.shape[0]):
+        changed = tokens.copy()
+        changed[b] = moved[b]
+        off = np.abs(model(changed) - logits)
+        off[b] = 0
+        mixes.append(off.max())
+    return [bool(near), bool(max(leaks) < 1e-4), bool(max(mixes) < 1e-4)]
+
+
+@wrong(9, "first_checks")
+def checks_as_numbers(model, tokens, vocabulary):
+    return [float(each) for each in checks_token_by_token(model, tokens, vocabulary)]
+
+
+@wrong(9, "first_checks")
+def checks_with_the_rows_in_another_order(model, tokens, vocabulary):
+    """Rows that exchange their places say nothing of rows that mix evenly."""
+    near, causal, _ = checks_token_by_token(model, tokens, vocabulary)
+    turned = model(tokens[::-1])[::-1]
+    return near, causal, bool(np.allclose(turned, model(tokens), atol=1e-5))

@@ -552,15 +552,308 @@ TOP_P_MISTAKES = (
     Mistake("all words", sampling(count=lambda sorted_, p: len(sorted_)),
         "All words are kept. Keep the fewest whose probabilities together have p or more."),
     Mistake("the likeliest alone", sampling(count=lambda sorted_, p: 1),
-        "Only the likeliest word is kept. Keep the fewest whose probabilities together have p or more."),
+        "Only the likeliest word is kept, as if it had p alone. Are the exps divided by their sum? Keep the fewest "
+        "whose probabilities together have p or more."),
     Mistake("logits in place of probabilities", sampling(share=lambda logits: logits / logits.sum()),
         "The logits are divided by their sum. Probabilities are their softmax."),
-    Mistake("exps that are not divided", sampling(share=lambda logits: np.exp(logits - logits.max())),
-        "The exps are not divided by their sum before p is compared with them."),
     Mistake("kept in the order of the vocabulary", sampling(given=lambda kept, token: (np.sort(kept), token)),
         "The kept words are in the order of the vocabulary. Return the likeliest first."),
     Mistake("the two results exchanged", sampling(given=lambda kept, token: (token, kept)),
         "The two results are exchanged. The kept words come first, then the drawn one."),
+)  # fmt: skip
+
+
+# Batches --------------------------------------------------------------------------------------------------------------
+
+
+def cut(tokens, held_out, part):
+    """The tokens of a part."""
+    training = len(tokens) - held_out
+    return tokens[training:] if part == "held out" else tokens[:training]
+
+
+def drawing(cut=cut, count=lambda n, context: n - context, start=lambda u, count: int(u * count), ahead=1,
+        given=lambda inputs, targets: (inputs, targets)):  # fmt: skip
+    """batch with one step exchanged for a wrong one; every step not named is right. ahead: of a target."""
+
+    def batch(tokens, held_out, part, context, u):
+        own = cut(tokens, held_out, part)
+        starts = [start(each, count(len(own), context)) for each in u]
+        return given(*(np.array([own[s + more : s + more + context] for s in starts]) for more in (0, ahead)))
+
+    return batch
+
+
+def windows(first, last, start=lambda u, count: int(u * count)):
+    """batch with windows of the whole text, that begin at first(…) to last(…) − 1."""
+
+    def batch(tokens, held_out, part, context, u):
+        sizes = len(tokens), held_out, context
+        low, high = first(part, *sizes), last(part, *sizes)
+        starts = np.array([low + start(each, high - low) for each in u])[:, None]
+        places = np.arange(context)
+        return tokens[starts + places], tokens[starts + places + 1]
+
+    return batch
+
+
+def held(part):
+    return part == "held out"
+
+
+BATCH_MISTAKES = (
+    Mistake("windows of the whole text", windows(lambda part, n, held_out, context: 0,
+            lambda part, n, held_out, context: n - context),
+        "Windows are drawn from the whole text, so that training sees what is held out. Cut first, then draw."),
+    Mistake("targets beyond the training part", windows(lambda part, n, held_out, context: held(part) * (n - held_out),
+            lambda part, n, held_out, context: min((n if held(part) else n - held_out) - context + 1, n - context)),
+        "The last target of the last training window is a token that is held out. n tokens have n − context windows, "
+        "since a target lies one place further."),
+    Mistake("inputs beyond the training part", windows(lambda part, n, held_out, context: held(part) * (n - held_out),
+            lambda part, n, held_out, context: n - context if held(part) else min(n - held_out, n - context)),
+        "Windows begin in the training part and end in the one that is held out. All of a window and its targets lie "
+        "in one part."),
+    Mistake("held out windows that begin in the training part", windows(
+            lambda part, n, held_out, context: max(n - held_out - context, 0) if held(part) else 0,
+            lambda part, n, held_out, context: n - context if held(part) else n - held_out - context),
+        "Windows of the part that is held out begin in the training part. All of a window lies in one part."),
+    Mistake("the first tokens held out", drawing(cut=lambda tokens, held_out, part: tokens[:held_out] if held(part)
+            else tokens[held_out:]),
+        "The first tokens are held out. The last ones are."),
+    Mistake("the parts exchanged", drawing(cut=lambda tokens, held_out, part: cut(tokens, held_out, "train" if held(
+            part) else "held out")),
+        "The parts are exchanged. The last held_out tokens are held out, and the others are for training."),
+    Mistake("the training part whatever is asked", drawing(cut=lambda tokens, held_out, part: cut(tokens, held_out,
+            "train")),
+        "The training part is used whatever `part` says."),
+    Mistake("the part that is held out whatever is asked", drawing(cut=lambda tokens, held_out, part: cut(tokens,
+            held_out, "held out")),
+        "The part that is held out is used whatever `part` says."),
+    Mistake("nothing left where nothing is held out", drawing(cut=lambda tokens, held_out, part: tokens[-held_out:]
+            if held(part) else tokens[:-held_out]),
+        "With held_out = 0 nothing is left for training: tokens[:-0] is empty. Cut at len(tokens) − held_out."),
+    Mistake("training on the whole text", windows(lambda part, n, held_out, context: held(part) * (n - held_out),
+            lambda part, n, held_out, context: n - context),
+        "Training windows come from the whole text, the part that is held out included. Cut first, then draw."),
+    Mistake("testing on the whole text", windows(lambda part, n, held_out, context: 0,
+            lambda part, n, held_out, context: n - context if held(part) else n - held_out - context),
+        "Windows that are held out come from the whole text, the training part included. Cut first, then draw."),
+    Mistake("a start anywhere in the part", drawing(count=lambda n, context: n),
+        "Windows begin anywhere in the part, so that the last ones are too short. n tokens have n − context windows."),
+    Mistake("one window too many", drawing(count=lambda n, context: n - context + 1),
+        "There is one window too many, and its last target lies beyond the part. n tokens have n − context windows."),
+    Mistake("always the first window", drawing(start=lambda u, count: 0),
+        "Every row is the first window of the part. u says which: int(u · number of windows)."),
+    Mistake("one token fewer in training", drawing(cut=lambda tokens, held_out, part: tokens[len(tokens) - held_out:]
+            if held(part) else tokens[: len(tokens) - held_out - 1]),
+        "The last token of the training part is lost."),
+    Mistake("one token more held out", drawing(cut=lambda tokens, held_out, part: tokens[max(len(tokens) - held_out
+            - 1, 0):] if held(part) else tokens[: len(tokens) - held_out]),
+        "The last token of the training part is in the part that is held out, too."),
+    Mistake("one token fewer held out", drawing(cut=lambda tokens, held_out, part: tokens[len(tokens) - held_out + 1:]
+            if held(part) else tokens[: len(tokens) - held_out]),
+        "The first token that is held out is lost."),
+    Mistake("the last window never drawn", drawing(count=lambda n, context: max(n - context - 1, 1)),
+        "The last window is never drawn. n tokens have n − context windows, at 0 to n − context − 1."),
+    Mistake("the first window never drawn", drawing(start=lambda u, count: min(1 + int(u * (count - 1)), count - 1)),
+        "The first window is never drawn. Windows begin at 0."),
+    Mistake("rounded", drawing(start=lambda u, count: min(round(u * count), count - 1)),
+        "u times the number of windows is rounded to the nearest. Round it down: int."),
+    Mistake("rounded up", drawing(start=lambda u, count: min(int(np.ceil(u * count)), count - 1)),
+        "u times the number of windows is rounded up. Round it down: int."),
+    Mistake("rounded from one less", drawing(start=lambda u, count: round(u * (count - 1))),
+        "u is multiplied by one less and rounded, so that the first and the last window come half as often. Multiply "
+        "by the number of windows and round down."),
+    Mistake("from the end", drawing(start=lambda u, count: count - 1 - int(u * count)),
+        "The windows are counted from the end. u = 0 is the first."),
+    Mistake("multiples of the context", lambda tokens, held_out, part, context, u: drawing(
+            start=lambda u, count: int(u * count) // context * context)(tokens, held_out, part, context, u),
+        "Windows begin only at multiples of the context. They begin anywhere."),
+    Mistake("the same window in each row", lambda tokens, held_out, part, context, u: drawing()(
+            tokens, held_out, part, context, np.full(len(u), u[0])),
+        "All rows have the window of the first u. Each has its own."),
+    Mistake("the rows in reverse", lambda tokens, held_out, part, context, u: drawing()(
+            tokens, held_out, part, context, u[::-1]),
+        "The rows are in reverse. Row b belongs to u[b]."),
+    Mistake("the inputs as targets", drawing(ahead=0),
+        "The targets are the inputs. Each target is the token that comes next."),
+    Mistake("targets two places ahead", lambda tokens, held_out, part, context, u: (
+            drawing()(tokens, held_out, part, context, u)[0],
+            drawing()(np.append(tokens[1:], tokens[-1]), held_out, part, context, u)[1]),
+        "The targets are two places ahead. Each is the token that comes next."),
+    Mistake("the targets behind", drawing(given=lambda inputs, targets: (targets, inputs)),
+        "The two results are exchanged, so that the targets come before the inputs."),
+    Mistake("columns", drawing(given=lambda inputs, targets: (inputs.T, targets.T)),
+        "The windows are the columns. They are the rows: (B, context)."),
+    Mistake("the last target alone", drawing(given=lambda inputs, targets: (inputs, targets[:, -1])),
+        "There is one target for each window. Each place of it has its own: the token that comes next."),
+    Mistake("targets one token short", drawing(given=lambda inputs, targets: (inputs, targets[:, :-1])),
+        "The targets end one place too early: a slice from start + 1 has to go to start + context + 1."),
+    Mistake("too many windows", drawing(count=lambda n, context: n + context),
+        "u is multiplied by too many windows. n tokens have n − context windows."),
+    Mistake("one token more in a window", lambda tokens, held_out, part, context, u: drawing(
+            count=lambda n, more: n - more + 1)(tokens, held_out, part, context + 1, u),
+        "The inputs have one token more than context."),
+)  # fmt: skip
+
+
+# The first checks of the doctor ---------------------------------------------------------------------------------------
+
+
+def first_loss(logits, tokens, ahead=1):
+    """The mean loss of the tokens so many places ahead."""
+    T = tokens.shape[1]
+    rows, words = logits[:, : T - ahead].reshape(-1, logits.shape[2]), tokens[:, ahead:].reshape(-1)
+    return losses_of(rows, words).mean()
+
+
+def changed_at(tokens, vocabulary, rows, places):
+    changed = tokens.copy()
+    changed[rows, places] = (changed[rows, places] + 1) % vocabulary
+    return changed
+
+
+def differ(a, b, near=1e-5):
+    return bool((np.abs(a - b) > near).any())
+
+
+def no_leak(places=lambda T: range(1, T), compared=lambda logits, t: logits[:, :t], differ=differ):
+    """Whether later tokens change no earlier logits. places(T): which tokens are changed, in all rows, one by one."""
+
+    def check(model, tokens, vocabulary):
+        logits = model(tokens)
+        for t in places(tokens.shape[1]):
+            after = model(changed_at(tokens, vocabulary, slice(None), t))
+            if differ(compared(after, t), compared(logits, t)):
+                return False
+        return True
+
+    return check
+
+
+def rows_apart(rows=range, others=lambda logits, b: np.delete(logits, b, axis=0), places=slice(None), differ=differ):
+    """Whether rows change no other rows. rows(B): which are changed, one by one; places: at which of their tokens."""
+
+    def check(model, tokens, vocabulary):
+        logits = model(tokens)
+        for b in rows(len(tokens)):
+            after = model(changed_at(tokens, vocabulary, b, places))
+            if differ(others(after, b), others(logits, b)):
+                return False
+        return True
+
+    return check
+
+
+NO_LEAK, ROWS_APART = no_leak(), rows_apart()
+
+
+def examining(loss=first_loss, near=lambda loss, words, logits: abs(loss - np.log(words)) < 0.1,
+        causal=NO_LEAK, apart=ROWS_APART, given=lambda *three: three):  # fmt: skip
+    """first_checks with one step exchanged for a wrong one; every step not named is right."""
+
+    def first_checks(model, tokens, vocabulary):
+        logits = model(tokens)
+        is_near = bool(near(loss(logits, tokens), vocabulary, logits))
+        return given(is_near, causal(model, tokens, vocabulary), apart(model, tokens, vocabulary))
+
+    return first_checks
+
+
+def on_the_batch_itself(model, tokens, vocabulary):
+    """Tokens are changed in the batch and stay so."""
+    logits = model(tokens)
+    for t in range(1, tokens.shape[1]):
+        tokens[:, t] = (tokens[:, t] + 1) % vocabulary
+        if differ(model(tokens)[:, :t], logits[:, :t]):
+            return False
+    return True
+
+
+def exactly(a, b):
+    return bool((a != b).any())
+
+
+CHECK_MISTAKES = (
+    Mistake("the loss of the token itself", examining(loss=lambda logits, tokens: first_loss(logits, tokens, 0)),
+        "The first loss compares the logits at place t with token t, which the model has seen. They are for token "
+        "t + 1."),
+    Mistake("only a loss that is too high", examining(near=lambda loss, words, logits: loss < np.log(words) + 0.1),
+        "A first loss that is too low passes. Near means neither above nor below: abs."),
+    Mistake("only a loss that is too low", examining(near=lambda loss, words, logits: loss > np.log(words) - 0.1),
+        "A first loss that is too high passes. Near means neither above nor below: abs."),
+    Mistake("the model's own number of words", examining(near=lambda loss, words, logits: abs(loss - np.log(
+            logits.shape[-1])) < 0.1),
+        "The first loss is compared with ln of the number of logits, so that a model with too many words looks "
+        "healthy. Compare it with ln of the vocabulary that is given."),  # simonw/public-notes 11
+    Mistake("no loss is near", examining(near=lambda loss, words, logits: abs(loss - np.log2(words)) < 0.1),
+        "No first loss counts as near. Is it a mean, in nats, and compared with the natural logarithm of the "
+        "vocabulary?"),
+    Mistake("near means within 1", examining(near=lambda loss, words, logits: abs(loss - np.log(words)) < 1.5),
+        "Far too much counts as near. The statement says 0.1."),
+    Mistake("the first loss upside down", examining(given=lambda loss, causal, apart: (not loss, causal, apart)),
+        "The first result is upside down: True means that the loss is as it should be."),
+    Mistake("only the last token changed", examining(causal=no_leak(places=lambda T: [T - 1])),
+        "Only the last token is changed, so a leak between earlier places is not found. Change each one but the "
+        "first."),
+    Mistake("only the last token changed, and one place compared", examining(causal=no_leak(places=lambda T: [T - 1],
+            compared=lambda logits, t: logits[:, t - 1 : t])),
+        "Only the last token is changed, and only the logits right before it are compared."),
+    Mistake("only the place before compared", examining(causal=no_leak(compared=lambda logits, t: logits[
+            :, t - 1 : t])),
+        "Only the logits right before the changed token are compared. Compare those of all earlier places."),
+    Mistake("only the first place compared", examining(causal=no_leak(compared=lambda logits, t: logits[:, :1])),
+        "Only the logits at the first place are compared. Compare those of all earlier places."),
+    Mistake("only the second token changed", examining(causal=no_leak(places=lambda T: [1])),
+        "Only the second token is changed. Change each one but the first."),
+    Mistake("the last token never changed", examining(causal=no_leak(places=lambda T: range(1, T - 1))),
+        "The last token is never changed. Places are 1 to T − 1: range(1, T)."),
+    Mistake("the first place not compared", examining(causal=no_leak(compared=lambda logits, t: logits[:, 1:t])),
+        "The logits at the first place are not compared: [:, :t]."),
+    Mistake("only the first row looked at for leaks", examining(causal=no_leak(compared=lambda logits, t: logits[
+            :1, :t])),
+        "For leaks only the first row is looked at. Look at all rows."),
+    Mistake("only the last row looked at for leaks", examining(causal=no_leak(compared=lambda logits, t: logits[
+            -1:, :t])),
+        "For leaks only the last row is looked at. Look at all rows."),
+    Mistake("later logits compared", examining(causal=no_leak(compared=lambda logits, t: logits[:, t:])),
+        "Logits at the changed place and after it are compared, and these have to change. Compare the earlier ones: "
+        "[:, :t]."),
+    Mistake("no leak is ever found", examining(causal=lambda *_: True),
+        "A leak is never found. Is the changed batch another array than the first one?"),
+    Mistake("leaks upside down", examining(given=lambda loss, causal, apart: (loss, not causal, apart)),
+        "The second result is upside down: True means that no later token changes earlier logits."),
+    Mistake("only the first row changed", examining(apart=rows_apart(rows=lambda B: [0])),
+        "Only the first row is changed. Change each in turn."),
+    Mistake("only the last row changed", examining(apart=rows_apart(rows=lambda B: [B - 1])),
+        "Only the last row is changed. Change each in turn."),
+    Mistake("the last row never changed", examining(apart=rows_apart(rows=lambda B: range(B - 1))),
+        "The last row is never changed. Rows are 0 to B − 1."),
+    Mistake("the first row never changed", examining(apart=rows_apart(rows=lambda B: range(1, B))),
+        "The first row is never changed. Rows are 0 to B − 1."),
+    Mistake("the changed row compared too", examining(apart=rows_apart(others=lambda logits, b: logits)),
+        "The changed row is compared, too, and has to change. Compare all others."),
+    Mistake("only the last token of a row changed", examining(apart=rows_apart(places=-1)),
+        "Of a row only the last token is changed. Rows may mix at other places."),
+    Mistake("only the first token of a row changed", examining(apart=rows_apart(places=0)),
+        "Of a row only the first token is changed. Rows may mix at other places."),
+    Mistake("rows that mix are never found", examining(apart=lambda *_: True),
+        "Rows that mix are never found. Is the changed batch another array than the first one?"),
+    Mistake("rows upside down", examining(given=lambda loss, causal, apart: (loss, causal, not apart)),
+        "The third result is upside down: True means that no row changes another one."),
+    Mistake("rounding as a leak", examining(causal=no_leak(differ=exactly), apart=rows_apart(differ=exactly)),
+        "Rounding is taken for a leak. Differences up to 1e-6 count as none."),
+    Mistake("leaks taken for rounding", examining(causal=no_leak(differ=lambda a, b: differ(a, b, 0.1)),
+            apart=rows_apart(differ=lambda a, b: differ(a, b, 0.1))),
+        "Leaks are taken for rounding. A difference above 1e-3 is a leak."),
+    Mistake("the batch changed and left so", examining(causal=on_the_batch_itself),
+        "Tokens are changed in the batch itself and stay so. Change a copy: tokens.copy()."),
+    Mistake("causal and apart exchanged", examining(given=lambda loss, causal, apart: (loss, apart, causal)),
+        "The second and the third result are exchanged."),
+    Mistake("the first two exchanged", examining(given=lambda loss, causal, apart: (causal, loss, apart)),
+        "The first and the second result are exchanged."),
+    Mistake("all upside down", examining(given=lambda *three: tuple(not each for each in three)),
+        "All three are upside down: True means healthy."),
 )  # fmt: skip
 
 
@@ -569,4 +862,6 @@ EXERCISES = {
     "encode_decode": Exercise(3, {"encode": encoding(), "decode": decoding()}, TOKEN_MISTAKES),
     "padded_loss": Exercise(2, {"padded_loss": over_real()}, LOSS_MISTAKES),
     "top_p": Exercise(2, {"top_p": sampling()}, TOP_P_MISTAKES),
+    "batch_without_leak": Exercise(2, {"batch": drawing()}, BATCH_MISTAKES),
+    "first_checks": Exercise(3, {"first_checks": examining()}, CHECK_MISTAKES),
 }

@@ -14,7 +14,19 @@ from course_utils.checks.kernel.forbidden import LIBRARY_CROSS_ENTROPY
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.result_numbers import BadResult, describe
-from course_utils.checks.kernel.small import Draft, Drawn, Small, one_of
+from course_utils.checks.kernel.small import FROM_RUNG, Draft, Drawn, Small, one_of, whole
+from course_utils.days.day9.given.models import (
+    ToyModel,
+    both,
+    causal,
+    in_row,
+    later_tokens,
+    next_token,
+    one_later_token,
+    one_other_row,
+    other_rows,
+    other_rows_here,
+)
 from course_utils.days.shared.given.draws import draw
 
 AS_IT_WAS = "what it is given stays as it was"
@@ -311,6 +323,148 @@ def top_p(rng: np.random.Generator) -> list[Rung]:
     ]  # fmt: skip
 
 
+# Batches ------------------------------------------------------------------------------------------------------------
+
+
+def batch_without_leak(rng: np.random.Generator) -> list[Rung]:
+    def text(count: int) -> np.ndarray:
+        first = int(rng.integers(0, 50))
+        return np.arange(first, first + count)
+
+    def rung(name, count, held_out, part, context, u, why, measure=None, **more):
+        return Rung(name, (text(count), held_out, part, context, np.array(u)), why, measure, **more)
+
+    some = rng.random(7).round(3)
+    return [
+        rung("one window of one", 2, 0, "train", 1, [0.0], "Two tokens: the first is the input, the second the target.",
+            shape_hint="Return two arrays of shape (B, context), inputs and targets."),
+        rung("all of it in one window", 6, 0, "train", 5, [0.6], "Six tokens have one window of five inputs, whatever "
+            "u is."),
+        rung("two windows", 5, 0, "train", 3, [0.2, 0.7], "Five tokens have 5 − 3 = 2 windows, at 0 and at 1: half of "
+            "all u for each."),
+        rung("the first of many", 20, 0, "train", 4, [0.0], "u = 0 is the first window."),
+        rung("the last of many", 20, 0, "train", 4, [0.999], "The last of the 16 windows begins at 15: its last target "
+            "is the last token."),
+        rung("the end of the training part", 20, 8, "train", 3, [0.999, 0.5], "The training part has 12 tokens, and "
+            "its last target is the last of these. The one after it is held out."),
+        rung("the only window of the training part", 12, 8, "train", 3, [0.9], "The training part has four tokens, "
+            "which is one window of three."),
+        rung("the part that is held out", 20, 8, "held out", 3, [0.0, 0.999], "The last 8 tokens are held out: tokens "
+            "12 to 19 of the text, with windows at 12 to 16."),
+        rung("the only window that is held out", 20, 4, "held out", 3, [0.4], "Four tokens are one window of three."),
+        rung("a window of one token, held out", 9, 3, "held out", 1, [0.1, 0.6], "Three tokens have two windows of "
+            "one."),
+        rung("more rows than windows", 8, 2, "train", 4, [0.9, 0.1, 0.6, 0.4, 0.5], "Each u gives a row of its own, "
+            "in their order."),
+        rung("nothing held out", 9, 0, "train", 2, [0.3, 0.8], "With held_out = 0 all tokens are for training. "
+            "tokens[:-0] is empty."),
+        rung("all of it held out", 9, 9, "held out", 2, [0.3, 0.8], "With as many held out as there are, none are for "
+            "training."),
+        rung("half and half", 16, 8, "held out", 2, [0.05, 0.55], "Both parts have eight tokens: the second is held "
+            "out."),
+        rung("windows that overlap", 12, 2, "train", 4, [0.2, 0.4], "A window begins anywhere, not only at multiples "
+            "of the context."),
+        rung("as many rows as tokens in one", 30, 9, "train", 3, [0.7, 0.1, 0.45], "With equal sizes a wrong axis "
+            "raises no error: rows are windows."),
+        rung("a long text", 500, 50, "train", 8, some, "Any length of the text."),
+        rung("a long text, held out", 500, 90, "held out", 6, some, "Any length of the text."),
+        rung("just below the next window", 13, 0, "train", 3, [0.799, 0.5999], "u times the number of windows is "
+            "rounded down."),
+        rung(AS_IT_WAS, 12, 4, "train", 3, [0.5], COPY, changes),
+    ]  # fmt: skip
+
+
+def has_windows(tokens: np.ndarray, held_out: int, part: str, context: int, u: np.ndarray) -> bool:
+    """Return whether the part has a window."""
+    count = held_out if part == "held out" else len(tokens) - held_out
+    return held_out <= len(tokens) and count > context
+
+
+def some_u(draft: Draft) -> np.ndarray:
+    """Draw numbers from 0 to below 1, none of them on a bound between windows."""
+    return np.array([(0.1, 0.6, 0.9)[draft.choose(0, 2)] for _ in range(draft.sizes["B"])])
+
+
+def counted(draft: Draft) -> np.ndarray:
+    """Return the numbers 1, 2, 3, … as a text."""
+    return np.arange(1, 1 + draft.sizes["n"])
+
+
+# The first checks of the doctor -------------------------------------------------------------------------------------
+
+
+def first_checks(rng: np.random.Generator) -> list[Rung]:
+    seeds = iter(rng.integers(1, 1000, 40).tolist())
+
+    def text(B: int, T: int, V: int, period: int | None = None) -> np.ndarray:
+        """Draw tokens of which no two neighbours are alike; they come again after so many places."""
+        tokens = np.cumsum(rng.integers(1, V, (B, T)), axis=1) % V
+        return tokens if period is None else tokens[:, np.arange(T) % period]
+
+    def rung(name, why, sees=causal, B=2, T=4, V=5, words=None, period=None, **more):
+        model = ToyModel(words or V, sees, seed=next(seeds), **more)
+        return Rung(name, (model, text(B, T, V, period), V), why, shape_hint="Return three of True and False.")
+
+    return [
+        rung("a healthy model", "Nothing is wrong: three times True."),
+        rung("a healthy model with many words", "Nothing is wrong: three times True.", B=3, T=6, V=40),
+        rung("rounding that differs", "Logits that differ by rounding alone count as equal: up to 1e-6.",
+            rounding=3e-7),
+        rung("logits that are too large", "The first loss is far above ln V, which is the loss of a model that takes "
+            "all words for equally likely.", size=60.0, B=4, T=6),
+        rung("more words than there are", "The output is for 40 words, and there are five: the first loss is ln 40. "
+            "It should be ln of the vocabulary.", words=40),
+        rung("a model that repeats itself", "The logits at place t are for token t + 1, and this model has its own "
+            "token there.", own=4.0, T=6),
+        rung("a first loss that is a little too high", "A first loss 0.5 above ln V is not near: near is within 0.1.",
+            own=1.5, T=6),
+        rung("a model that never repeats itself", "The logits at place t are for token t + 1. That the own token is "
+            "unlikely costs nothing here.", own=-6.0, T=6, V=40,
+            period=2),
+        rung("a first loss that is too low", "A first loss far below ln V is wrong, too.", own=-9.0, V=2, B=3, T=5),
+        rung("no mask", "Each token sees all of its row.", later_tokens),
+        rung("one token too far", "Each token sees the next one.", next_token, T=6),
+        rung("the first place sees the last token", "Compare the logits at all earlier places, the first included.",
+            one_later_token(0, -1), T=6),
+        rung("the first place sees the second token", "Change each token but the first in turn, and not only the last.",
+            one_later_token(0, 1), T=6),
+        rung("a place in the middle sees the next token", "Change each token but the first in turn, and not only the "
+            "last.", one_later_token(2, 3), T=7),
+        rung("no mask in the last row", "Look at the logits of all rows.", in_row(-1, later_tokens), B=3),
+        rung("no mask in the first row", "Look at the logits of all rows.", in_row(0, later_tokens), B=3),
+        rung("rows that mix", "Each token sees the tokens of all rows.", other_rows, B=3),
+        rung("rows that mix place by place", "As with a mean over the batch: a row changes the others at the same "
+            "place.", other_rows_here, B=3),
+        rung("the first row sees the last", "Change each row in turn, and look at all others.", one_other_row(0, -1),
+            B=4),
+        rung("the last row sees the first", "Change each row in turn, and look at all others.", one_other_row(-1, 0),
+            B=4),
+        rung("a row in the middle sees the one before it", "Change each row in turn, and look at all others.",
+            one_other_row(2, 1), B=4),
+        rung("rows that mix at the first place", "Change all tokens of a row, and not only its last.",
+            one_other_row(0, 1, place=0)),
+        rung("rows that mix at the last place", "Change all tokens of a row, and not only its first.",
+            one_other_row(1, 0, place=-1)),
+        rung("two illnesses", "No mask, and rows that mix.", both(later_tokens, other_rows_here), B=3),
+        rung("three illnesses", "Large logits, no mask, and rows that mix.", both(later_tokens, other_rows), B=3,
+            size=80.0),
+        rung("a faint leak", "A change of 1e-3 is a leak.", next_token, size=0.02),
+        rung("rows that mix a little", "A change of 1e-3 is a leak.", other_rows_here, size=0.02, B=3),
+        rung("two places", "With two places there is one later token.", later_tokens, T=2),
+        rung("as many rows as places", "With equal sizes a wrong axis raises no error.", next_token, B=4, T=4, V=4),
+        rung("rows that mix, as many as places", "With equal sizes a wrong axis raises no error.", other_rows, B=4,
+            T=4, V=4),
+        Rung(AS_IT_WAS, (ToyModel(5, causal), text(2, 4, 5), 5), COPY, changes),
+    ]  # fmt: skip
+
+
+def true_or_false(value: Any) -> Any:
+    """Return True or False unchanged. Raises TypeError for anything else."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"each of the three is True or False, and one is {describe(value)}")
+    return value
+
+
 LADDERS = {
     "merge_step": Ladder(
         ("merge_step",),
@@ -351,5 +505,27 @@ LADDERS = {
         ("kept", "token"),
         top_p,
         small=(Small(("V", one_of(0.6, 0.3, 0.85), one_of(0.1, 0.45, 0.8)), measures=(None,)),),
+    ),
+    "batch_without_leak": Ladder(
+        ("batch",),
+        ("inputs", "targets"),
+        batch_without_leak,
+        cases=(
+            ("for the part that is held out", "for training", lambda *args: args[2] == "held out"),
+            ("with something held out", "with nothing held out", lambda *args: args[1] > 0),
+        ),
+        small=(
+            Small(
+                (Drawn("n", counted), whole(0), FROM_RUNG, whole(), Drawn("B", some_u)),
+                measures=(None,),
+                fits=has_windows,
+            ),
+        ),
+    ),
+    "first_checks": Ladder(
+        ("first_checks",),
+        ("loss", "causal", "apart"),
+        first_checks,
+        convert=true_or_false,
     ),
 }
