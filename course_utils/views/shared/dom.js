@@ -1,12 +1,12 @@
 // Used by every widget: nodes, colours, keys, text with raised and lowered letters.
 
-export const make = (tag, name, attributes = {}, text) => {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
+export const fillNode = (node, name, attributes, text) => {
+  if (name) node.setAttribute("class", name);
   for (const key in attributes) node.setAttribute(key, attributes[key]);
   if (text !== undefined) node.textContent = text;
   return node;
 };
+export const make = (tag, name, attributes = {}, text) => fillNode(document.createElement(tag), name, attributes, text);
 
 // The outermost node of a widget, with the course's colours.
 export const makeRoot = (model, name, attributes) => {

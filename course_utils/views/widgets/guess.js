@@ -2,6 +2,7 @@
 
 import { clamp, keepKey, keepKeys, listen, make, makeRoot, makeSet, newId, presses } from "../shared/dom.js";
 import { brief, guessAt, judge, keepGuess } from "../shared/guessing.js";
+import { makeSvg } from "../shared/svg.js";
 
 const HOW = {
   number: "Move the slider or type a number.",
@@ -422,12 +423,12 @@ class CurvePart {
     this.change = change;
     this.node = make("div", "course-guess-curve");
     this.details = make("details", "course-guess-numbers");
-    this.svg = draw("svg", "course-guess-plot", { role: "group", "aria-label": posed.y_label || "curve" });
+    this.svg = makeSvg("svg", "course-guess-plot", { role: "group", "aria-label": posed.y_label || "curve" });
     this.table = make("table", "", {});
     this.count = posed.places.length;
-    this.back = draw("g");
-    this.truth = draw("g", "course-guess-truth");
-    this.mine = draw("path", "course-guess-path");
+    this.back = makeSvg("g");
+    this.truth = makeSvg("g", "course-guess-truth");
+    this.mine = makeSvg("path", "course-guess-path");
     this.drawPoints();
     this.svg.append(this.back, this.truth, this.mine, ...this.points);
     this.details.append(make("summary", "", {}, "The numbers"), this.table);
@@ -460,7 +461,7 @@ class CurvePart {
 
   drawPoints() {
     this.points = this.posed.places.map((place, i) =>
-      draw("g", "course-guess-point", {
+      makeSvg("g", "course-guess-point", {
         role: "slider",
         tabindex: i ? -1 : 0,
         "aria-label": `${this.posed.x_label ? `${this.posed.x_label} ` : ""}${place}`,
@@ -470,7 +471,7 @@ class CurvePart {
       }),
     );
     for (const point of this.points)
-      point.append(draw("circle", "course-guess-halo", { r: 14 }), draw("circle", "", { r: 6 }));
+      point.append(makeSvg("circle", "course-guess-halo", { r: 14 }), makeSvg("circle", "", { r: 6 }));
   }
 
   bindPointer() {
@@ -536,23 +537,23 @@ class CurvePart {
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.svg.setAttribute("height", this.height);
     const grid = this.posed.ticks.map(([place, text]) => [
-      draw("line", "", {
+      makeSvg("line", "", {
         x1: this.room.left - 8,
         x2: this.width - this.room.right + 8,
         y1: this.y(place),
         y2: this.y(place),
       }),
-      draw("text", "", { x: this.room.left - 14, y: this.y(place) + 4, "text-anchor": "end" }, text),
+      makeSvg("text", "", { x: this.room.left - 14, y: this.y(place) + 4, "text-anchor": "end" }, text),
     ]);
     let end = -Infinity;
     const stands = this.posed.places.map((text, i) => {
       const parts = [
-        draw("line", "", { x1: this.x(i), x2: this.x(i), y1: this.room.top, y2: this.height - this.room.bottom }),
+        makeSvg("line", "", { x1: this.x(i), x2: this.x(i), y1: this.room.top, y2: this.height - this.room.bottom }),
       ];
       const half = 3.6 * text.length + 3;
       if (this.x(i) - half > end) {
         // labels that would touch are left out; the points say them
-        parts.push(draw("text", "", { x: this.x(i), y: this.height - 6, "text-anchor": "middle" }, text));
+        parts.push(makeSvg("text", "", { x: this.x(i), y: this.height - 6, "text-anchor": "middle" }, text));
         end = this.x(i) + half;
       }
       return parts;
@@ -560,9 +561,9 @@ class CurvePart {
     this.back.replaceChildren(...grid.flat(), ...stands.flat());
     const marks = this.posed.truth.map((value, i) => {
       const [cx, cy] = [this.x(i), this.y(this.toPlace(value))];
-      return draw("path", "", { d: `M${cx} ${cy - 6}L${cx + 6} ${cy}L${cx} ${cy + 6}L${cx - 6} ${cy}Z` });
+      return makeSvg("path", "", { d: `M${cx} ${cy - 6}L${cx + 6} ${cy}L${cx} ${cy + 6}L${cx - 6} ${cy}Z` });
     });
-    this.truth.replaceChildren(draw("path", "course-guess-path", { d: this.line(this.posed.truth) }), ...marks);
+    this.truth.replaceChildren(makeSvg("path", "course-guess-path", { d: this.line(this.posed.truth) }), ...marks);
     this.points.forEach((_, i) => this.place(i));
     this.mine.setAttribute("d", this.line(this.values));
   }
@@ -633,13 +634,6 @@ class CurvePart {
   }
 }
 
-const draw = (tag, name, attributes = {}, text) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  if (name) node.setAttribute("class", name);
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
 const cells = (tag, ...texts) => {
   const row = make("tr");
   row.append(...texts.map((text) => make(tag, "", tag === "th" ? { scope: "col" } : {}, text)));
@@ -647,10 +641,10 @@ const cells = (tag, ...texts) => {
 };
 function sample(role, text) {
   const node = make("span", `course-guess-sample course-guess-${role}`);
-  const picture = draw("svg", "", { width: 34, height: 14, "aria-hidden": "true" });
-  const circle = () => draw("circle", "", { cx: 17, cy: 7, r: 5 });
-  const mark = role === "mine" ? circle() : draw("path", "", { d: "M17 1L23 7L17 13L11 7Z" });
-  picture.append(draw("path", "course-guess-path", { d: "M0 7L34 7" }), mark);
+  const picture = makeSvg("svg", "", { width: 34, height: 14, "aria-hidden": "true" });
+  const circle = () => makeSvg("circle", "", { cx: 17, cy: 7, r: 5 });
+  const mark = role === "mine" ? circle() : makeSvg("path", "", { d: "M17 1L23 7L17 13L11 7Z" });
+  picture.append(makeSvg("path", "course-guess-path", { d: "M0 7L34 7" }), mark);
   node.append(picture, text);
   return node;
 }

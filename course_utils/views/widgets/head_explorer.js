@@ -14,6 +14,7 @@ import {
 } from "../shared/dom.js";
 import { headName, headTable, passes } from "../shared/heads.js";
 import { shortText } from "../shared/number_text.js";
+import { makeSvg } from "../shared/svg.js";
 import { answerExplorer, readingOf } from "./head_explorer_alone.js";
 
 const LATE =
@@ -494,8 +495,7 @@ class WordArcs {
       role: "radiogroup",
       "aria-label": "query: the token that looks",
     });
-    this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    this.svg.setAttribute("aria-hidden", "true");
+    this.svg = makeSvg("svg", "", { "aria-hidden": "true" });
     this.parts = this.sentence.tokens.map((token, i) => {
       const word = make("button", "course-explorer-word", {
         type: "button",
@@ -569,21 +569,16 @@ class WordArcs {
 
 // An arrow from one place of the line to another, which leads `away` from it; `at` says where that is on the drawing.
 function arrowOf(at, from, to, away, share) {
-  const shape = (tag, attributes) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const name in attributes) made.setAttribute(name, attributes[name]);
-    return made;
-  };
   const tip = 5 + 5 * share;
-  const group = shape("g", { opacity: 0.35 + 0.65 * share });
+  const group = makeSvg("g", "", { opacity: 0.35 + 0.65 * share });
   group.append(
-    shape("path", {
+    makeSvg("path", "", {
       d: `M${at(from, 0)} C${at(from, away)} ${at(to, away)} ${at(to, tip)}`,
       fill: "none",
       stroke: "currentColor",
       "stroke-width": 1 + 8 * share,
     }),
-    shape("path", {
+    makeSvg("path", "", {
       d: `M${at(to, 0)} L${at(to - 3 - 4 * share, tip + 1)} L${at(to + 3 + 4 * share, tip + 1)} Z`,
       fill: "currentColor",
     }),

@@ -3,6 +3,7 @@
 
 import { barsReadouts, barsSlider, entropy, jacobianTrace, keepSliderKeys, softmax } from "../shared/bars.js";
 import { listen, make, makeRoot, makeSet, minus } from "../shared/dom.js";
+import { makeSvg } from "../shared/svg.js";
 
 const MEASURES = [
   { key: "largest", name: "largest weight" },
@@ -215,14 +216,9 @@ function curve(measure, steps, compare) {
   const node = make("div", "course-saturation-curve");
   const plot = make("div", "course-saturation-field", { role: "img" });
   node.dataset.row = measure.key;
-  const inSvg = (tag, attributes) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const key in attributes) made.setAttribute(key, attributes[key]);
-    return made;
-  };
   const last = steps.length - 1;
-  const svg = inSvg("svg", { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none" });
-  const lines = ["unscaled", "scaled"].map((name) => inSvg("polyline", { class: `course-saturation-line-${name}` }));
+  const svg = makeSvg("svg", "", { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none" });
+  const lines = ["unscaled", "scaled"].map((name) => makeSvg("polyline", `course-saturation-line-${name}`));
   svg.append(...lines);
   const here = make("div", "course-saturation-here");
   const ticks = make("div", "course-bars-ticks");
