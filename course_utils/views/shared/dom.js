@@ -57,6 +57,12 @@ export function makeRamp(model) {
   return { parts, colour: (level) => drawn[level], ink: (level) => inks[level] };
 }
 
+// Sets traits in this order, and sends them together to Python where a kernel runs.
+export function setTraits(model, values) {
+  for (const name in values) model.set(name, values[name]);
+  model.save_changes();
+}
+
 // Calls the function of each name when the trait of that name changes. What is returned ends this.
 export function listen(model, handlers) {
   for (const name in handlers) model.on(`change:${name}`, handlers[name]);

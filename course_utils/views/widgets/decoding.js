@@ -1,6 +1,6 @@
 // Shows the forward passes that decoding.py counted; all of them are here, so stepping needs no kernel.
 
-import { keepKeys, listen, make, makeRoot, makeScroll } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, makeScroll, setTraits } from "../shared/dom.js";
 import { makeMessage, Player } from "../shared/player.js";
 import { answerDecoding } from "./decoding_alone.js";
 
@@ -23,7 +23,7 @@ class DecodeView {
     this.cached = make("input", "", { type: "checkbox" });
     const label = make("label", "course-decoding-cached");
     label.append(this.cached, make("span", "", {}, "keep keys and values (cache)"));
-    this.cached.addEventListener("change", () => this.set("cached", this.cached.checked));
+    this.cached.addEventListener("change", () => setTraits(this.model, { cached: this.cached.checked }));
     const form = this.drawForm();
     this.late = null;
 
@@ -60,10 +60,7 @@ class DecodeView {
     form.append(make("button", "", { type: "submit" }, "use these words"), this.problem);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.set(
-        "_typed",
-        this.fields.map((field) => field.value.trim().split(/\s+/).join(" ")),
-      );
+      setTraits(this.model, { _typed: this.fields.map((field) => field.value.trim().split(/\s+/).join(" ")) });
       this.showProblem();
     });
     keepKeys(form, (event) => {
@@ -119,11 +116,6 @@ class DecodeView {
     this.build();
     this.show();
     this.showProblem();
-  }
-
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
   }
 
   showProblem() {

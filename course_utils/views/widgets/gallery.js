@@ -11,6 +11,7 @@ import {
   makeScroll,
   newId,
   placeReached,
+  setTraits,
   words,
 } from "../shared/dom.js";
 import { headName, headTable, passes } from "../shared/heads.js";
@@ -63,13 +64,7 @@ function offerStoredTexts({ model, el, before }) {
     const button = make("button", "", { type: "button", "aria-pressed": String(!place) }, text || "the text at first");
     button.addEventListener("click", () => {
       before(); // what is drawn has another number of tokens
-      for (const [name, value] of Object.entries({
-        row: null,
-        _layout: layout,
-        _thousandths: thousandths,
-        _tokens: [...tokens],
-      }))
-        model.set(name, value);
+      setTraits(model, { row: null, _layout: layout, _thousandths: thousandths, _tokens: [...tokens] });
       for (const each of buttons) each.setAttribute("aria-pressed", String(each === button));
     });
     return button;
@@ -112,8 +107,7 @@ class OwnText {
     this.late = null;
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      model.set("_typed", { text: field.value, number: model.get("_typed").number + 1 });
-      model.save_changes();
+      setTraits(model, { _typed: { text: field.value, number: model.get("_typed").number + 1 } });
       this.say();
     });
     field.addEventListener("keydown", (event) => event.stopPropagation());
@@ -252,11 +246,6 @@ class GalleryMaps {
     return this.scores.map(({ name, values }) => `${name} ${values[i]}`).join(", ");
   }
 
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
-  }
-
   // A canvas with a pixel for each weight.
   mapOf() {
     const node = make("div", "course-gallery-map");
@@ -365,12 +354,13 @@ class GalleryMaps {
   }
 
   pin(r) {
-    this.set("row", r === this.model.get("row") ? null : r);
+    setTraits(this.model, { row: r === this.model.get("row") ? null : r });
   }
 
   closeOnEscape(event) {
-    if (event.key !== "Escape" || (this.model.get("row") ?? this.model.get("head") ?? null) === null) return;
-    this.set((this.model.get("row") ?? null) === null ? "head" : "row", null);
+    const [row, head] = ["row", "head"].map((name) => this.model.get(name) ?? null);
+    if (event.key !== "Escape" || (row ?? head) === null) return;
+    setTraits(this.model, row === null ? { head: null } : { row: null });
     keepKey(event);
   }
 
@@ -609,7 +599,7 @@ class SmallMaps {
       press: (l, h) => {
         const head = this.gallery.model.get("head");
         const same = head && head[0] === l && head[1] === h;
-        this.gallery.set("head", same ? null : [l, h]);
+        setTraits(this.gallery.model, { head: same ? null : [l, h] });
         this.gallery.live.textContent = same ? "no head is enlarged" : `${headName(l, h)} is enlarged`;
       },
     }));

@@ -1,6 +1,6 @@
 // Poses the question of guess.py, takes a guess and shows what was computed.
 
-import { clamp, keepKey, keepKeys, listen, make, makeRoot, makeSet, newId, presses } from "../shared/dom.js";
+import { clamp, keepKey, keepKeys, listen, make, makeRoot, makeSet, newId, presses, setTraits } from "../shared/dom.js";
 import { brief, guessAt, judge, keepGuess } from "../shared/guessing.js";
 import { makeSvg } from "../shared/svg.js";
 
@@ -57,8 +57,7 @@ class GuessView {
     this.show();
     requestAnimationFrame(() => this.veilAnswer(!model.get("guess").length)); // the cell is there now
     this.say();
-    model.set("_asked", model.get("_asked") + 1); // with a kernel: what was guessed before
-    model.save_changes();
+    setTraits(model, { _asked: model.get("_asked") + 1 }); // with a kernel: what was guessed before
   }
 
   // The part of its kind, which takes the guess and shows it beside what was computed.
@@ -82,8 +81,7 @@ class GuessView {
       const draft = this.part.read?.() ?? this.model.get("draft");
       if (draft.some((value) => value === null)) return this.part.focus();
       if (!this.model.get("first").length) this.model.set("first", draft);
-      this.model.set("guess", draft);
-      this.model.save_changes();
+      setTraits(this.model, { guess: draft });
       this.again.focus({ preventScroll: true });
     });
     this.cover = makeRoot(this.model, "course-guess-cover", {});
@@ -100,8 +98,7 @@ class GuessView {
       this.veilAnswer(false);
     });
     this.again.addEventListener("click", () => {
-      this.model.set("guess", []);
-      this.model.save_changes();
+      setTraits(this.model, { guess: [] });
       this.part.focus();
     });
     const moves = /^(Arrow|Home|End|Page)/;
@@ -131,8 +128,7 @@ class GuessView {
   change(draft, settled = true) {
     this.ready(draft);
     if (settled) {
-      this.model.set("draft", draft);
-      this.model.save_changes();
+      setTraits(this.model, { draft });
     }
   }
 

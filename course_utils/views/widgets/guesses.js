@@ -1,6 +1,6 @@
 // Shows the guesses of a day; the words come from guesses.py, and without a kernel from guessing.js.
 
-import { listen, make, makeRoot, makeSet } from "../shared/dom.js";
+import { listen, make, makeRoot, makeSet, setTraits } from "../shared/dom.js";
 import { brief, guessesOf, hearGuesses, judge, summedUp } from "../shared/guessing.js";
 
 function render({ model, el }) {
@@ -41,8 +41,7 @@ function render({ model, el }) {
   const stopListening = listen(model, { _shown: show });
   show();
   if (model.alone) readHere();
-  model.set("_asked", model.get("_asked") + 1); // with a kernel: read what is kept
-  model.save_changes();
+  setTraits(model, { _asked: model.get("_asked") + 1 }); // with a kernel: read what is kept
   return () => {
     stop();
     stopListening();

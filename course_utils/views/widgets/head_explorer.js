@@ -11,6 +11,7 @@ import {
   newId,
   placeReached,
   presses,
+  setTraits,
 } from "../shared/dom.js";
 import { headName, headTable, passes } from "../shared/heads.js";
 import { shortText } from "../shared/number_text.js";
@@ -55,17 +56,11 @@ class ExplorerView {
     });
   }
 
-  set(values) {
-    for (const name in values) this.model.set(name, values[name]);
-    this.model.save_changes();
-  }
-
   draw() {
     this.view?.stop();
     this.view = new SentenceView({
       model: this.model,
       place: this.place,
-      set: (values) => this.set(values),
       uid: this.uid,
       ramp: this.ramp,
     });
@@ -142,7 +137,9 @@ class OwnSentence {
   }
 
   ask(text, recorded) {
-    this.explorer.set({ _typed: { text, recorded, number: this.explorer.model.get("_typed").number + 1 } });
+    setTraits(this.explorer.model, {
+      _typed: { text, recorded, number: this.explorer.model.get("_typed").number + 1 },
+    });
     this.say();
   }
 
@@ -174,10 +171,9 @@ function render(options) {
 
 // One sentence: its words with arrows, one head's weights, all heads. `show` draws what is chosen anew.
 class SentenceView {
-  constructor({ model, place, set, uid, ramp }) {
+  constructor({ model, place, uid, ramp }) {
     this.model = model;
     this.place = place;
-    this.set = set;
     this.uid = uid;
     this.ramp = ramp;
     this.reading = readingOf(model.get("_shown"));
@@ -230,11 +226,11 @@ class SentenceView {
   }
 
   takeHead(l, h) {
-    this.set({ head: [clamp(l, this.layers), clamp(h, this.heads)] });
+    setTraits(this.model, { head: [clamp(l, this.layers), clamp(h, this.heads)] });
   }
 
   takePair(query, key) {
-    this.set(key < this.model.get("query") ? { key, query } : { query, key });
+    setTraits(this.model, key < this.model.get("query") ? { key, query } : { query, key });
   }
 
   takeQuery(query) {
@@ -345,7 +341,7 @@ class SortedHeads {
       return { name, option };
     });
     label.append(make("span", "", {}, "heads by their share of attention"), this.select);
-    this.select.addEventListener("change", () => this.sentence.set({ measure: this.select.value }));
+    this.select.addEventListener("change", () => setTraits(this.sentence.model, { measure: this.select.value }));
     keepKeys(this.select, (event) => !passes(event));
     this.list = make("div", "course-explorer-list", {
       role: "listbox",

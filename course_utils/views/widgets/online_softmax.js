@@ -11,6 +11,7 @@ import {
   newId,
   placeReached,
   presses,
+  setTraits,
   typeset,
 } from "../shared/dom.js";
 import { makeMessage, Player } from "../shared/player.js";
@@ -277,8 +278,7 @@ class KeyChart {
     order.splice(to, 0, ...order.splice(from, 1));
     this.stepper.player.stop();
     this.stepper.moved = to;
-    this.stepper.model.set("order", order);
-    this.stepper.model.save_changes();
+    setTraits(this.stepper.model, { order });
     this.bars[to].name.focus();
   }
 

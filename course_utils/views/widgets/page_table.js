@@ -1,6 +1,6 @@
 // Blocks, tables and the calls on them. The page computes what the calls lead to, as `done` of page_table.py does.
 
-import { keepKeys, listen, make, makeRoot, makeScroll, newId, presses } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, makeScroll, newId, presses, setTraits } from "../shared/dom.js";
 
 const countedAs = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
 
@@ -173,8 +173,7 @@ class PageTableView {
   }
 
   set(calls) {
-    this.model.set("calls", calls);
-    this.model.save_changes();
+    setTraits(this.model, { calls });
   }
 
   call(...made) {

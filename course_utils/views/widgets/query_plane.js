@@ -1,7 +1,7 @@
 // A query to drag; scores, weights and output are computed here, so dragging needs no kernel.
 
 import { barsSlider, keepSliderKeys, softmax } from "../shared/bars.js";
-import { keepKey, keepKeys, listen, make, makeRoot, minus, newId, presses } from "../shared/dom.js";
+import { keepKey, keepKeys, listen, make, makeRoot, minus, newId, presses, setTraits } from "../shared/dom.js";
 import { makeSvg } from "../shared/svg.js";
 
 const SIDE = 300;
@@ -285,11 +285,7 @@ class QueryPlaneView {
   put(query) {
     const length = Math.hypot(...query);
     const fits = length > this.most ? query.map((part) => (part * this.most) / length) : query;
-    this.model.set(
-      "query",
-      fits.map((part) => part + 0),
-    );
-    this.model.save_changes();
+    setTraits(this.model, { query: fits.map((part) => part + 0) });
   }
 
   stretch(length) {

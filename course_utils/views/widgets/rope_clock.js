@@ -1,7 +1,7 @@
 // RoPE as clocks: all arithmetic is here, so dragging needs no kernel.
 
 import { barsSlider, keepSliderKeys } from "../shared/bars.js";
-import { listen, make, makeRoot, minus } from "../shared/dom.js";
+import { listen, make, makeRoot, minus, setTraits } from "../shared/dom.js";
 import { makeSvg } from "../shared/svg.js";
 
 const RADIUS = 44; // of a clock, in a box from −50 to 50
@@ -55,7 +55,7 @@ class ClockView {
         name: `position of the ${name}`,
         last: this.last,
         ticks: [0, 50, 100, 150, 200].map((place) => [place, place]),
-        onInput: (place) => this.set({ [name]: place }),
+        onInput: (place) => setTraits(this.model, { [name]: place }),
       });
       slider.node.classList.add(`course-clock-${name}`);
       controls.append(slider.node);
@@ -72,7 +72,8 @@ class ClockView {
         `${sign}${Math.abs(by)}`,
       );
       button.addEventListener("click", () => {
-        if (this.canMove(by)) this.set({ query: this.model.get("query") + by, key: this.model.get("key") + by });
+        if (this.canMove(by))
+          setTraits(this.model, { query: this.model.get("query") + by, key: this.model.get("key") + by });
       });
       row.append(button);
       return [by, button];
@@ -81,7 +82,7 @@ class ClockView {
     this.choices = this.bases.map((base) => {
       const name = base.toLocaleString("en");
       const button = make("button", "", { type: "button", "aria-label": `base ${name}` }, name);
-      button.addEventListener("click", () => this.set({ base }));
+      button.addEventListener("click", () => setTraits(this.model, { base }));
       row.append(button);
       return [base, button];
     });
@@ -129,11 +130,6 @@ class ClockView {
 
   y(score) {
     return (TALL / 2) * (1 - score / this.pairs);
-  }
-
-  set(values) {
-    for (const name in values) this.model.set(name, values[name]);
-    this.model.save_changes();
   }
 
   canMove(by) {

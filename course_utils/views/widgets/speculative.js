@@ -1,7 +1,7 @@
 // Shows a round of speculative decoding; all arithmetic is in speculative_round.js, so nothing here needs a kernel.
 
 import { barsSlider, keepSliderKeys } from "../shared/bars.js";
-import { listen, make, makeRoot } from "../shared/dom.js";
+import { listen, make, makeRoot, setTraits } from "../shared/dom.js";
 import { shortText } from "../shared/number_text.js";
 import { makeMessage, Player } from "../shared/player.js";
 import { expectedTokens, movedTowards, overlapOf, remainderOf, roundOf, toldOf } from "./speculative_round.js";
@@ -70,7 +70,7 @@ class SpeculativeView {
       onInput: (position) => {
         const nearness = position / this.stops;
         this.player.stop();
-        this.set({
+        setTraits(this.model, {
           nearness,
           step: Math.min(
             this.model.get("step"),
@@ -96,12 +96,7 @@ class SpeculativeView {
 
   start(number) {
     this.player.stop();
-    this.set({ seed: number, step: 0 });
-  }
-
-  set(state) {
-    for (const [name, value] of Object.entries(state)) this.model.set(name, value);
-    this.model.save_changes();
+    setTraits(this.model, { seed: number, step: 0 });
   }
 
   // A row for each token: the bars of p and q, or of the remainder under p, and below them a band as wide as min(p, q).

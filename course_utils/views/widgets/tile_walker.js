@@ -1,7 +1,18 @@
 // Shows the walk that tile_walker.py computed, one frame a step. Other blocks are walked by
 // Python, or without a kernel by tile_walk_alone.js.
 
-import { keepKeys, listen, make, makeRoot, makeScroll, makeSet, minus, newId, presses } from "../shared/dom.js";
+import {
+  keepKeys,
+  listen,
+  make,
+  makeRoot,
+  makeScroll,
+  makeSet,
+  minus,
+  newId,
+  presses,
+  setTraits,
+} from "../shared/dom.js";
 import { makeLate, makeMessage, Player } from "../shared/player.js";
 import { makeSvg } from "../shared/svg.js";
 import { answerWalk } from "./tile_walk_alone.js";
@@ -92,9 +103,7 @@ class TileWalkerView {
     const menus = {};
     const set = (name, value) => {
       this.player.stop();
-      this.model.set("step", 0);
-      this.model.set(name, value);
-      this.model.save_changes();
+      setTraits(this.model, { step: 0, [name]: value });
     };
     const label = make("label", "course-tiles-causal");
     const causal = make("input", "", { type: "checkbox" });

@@ -1,7 +1,7 @@
 // Shows the steps that timeline_run.py walked through, one column each. Other settings are scheduled by Python, or
 // without a kernel by timeline_alone.js.
 
-import { keepKey, listen, make, makeRoot, makeScroll, newId, placeReached } from "../shared/dom.js";
+import { keepKey, listen, make, makeRoot, makeScroll, newId, placeReached, setTraits } from "../shared/dom.js";
 import { fixedText } from "../shared/number_text.js";
 import { makeLate, makeMessage, Player } from "../shared/player.js";
 import { answerTimeline } from "./timeline_alone.js";
@@ -123,11 +123,8 @@ class TimelineView {
       menu.addEventListener("change", () => {
         const value = ["budget", "blocks"].includes(name) ? +menu.value : menu.value;
         this.player.stop();
-        this.model.set("step", 0);
-        for (const [other, its] of Object.entries(name === "arrivals" ? this.sets[value] : {}))
-          this.model.set(other, its); // that go with it
-        this.model.set(name, value);
-        this.model.save_changes();
+        const others = name === "arrivals" ? this.sets[value] : {}; // that go with it
+        setTraits(this.model, { step: 0, ...others, [name]: value });
       });
       around.append(make("span", "", {}, text), menu);
       node.append(around);

@@ -1,7 +1,7 @@
 // Draws recorded losses by position; the page has all curves, so the sliders need no kernel.
 
 import { barsSlider, keepSliderKeys } from "../shared/bars.js";
-import { listen, make, makeRoot } from "../shared/dom.js";
+import { listen, make, makeRoot, setTraits } from "../shared/dom.js";
 import { makeSvg } from "../shared/svg.js";
 
 const NOTE =
@@ -24,7 +24,7 @@ class WindowLossView {
         name: label,
         last: values.length - 1,
         ticks: values.map((value, i) => [i, value]),
-        onInput: (i) => this.set(name, values[i]),
+        onInput: (i) => setTraits(this.model, { [name]: values[i] }),
       });
       controls.append(slider.node);
       return { name, values, slider };
@@ -76,11 +76,6 @@ class WindowLossView {
     this.path = (values) => values.map((loss, i) => `${this.x(positions[i])},${this.y(loss)}`).join(" ");
     this.lines[0].setAttribute("points", this.path(all));
     this.chart.append(svg);
-  }
-
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
   }
 
   show() {
