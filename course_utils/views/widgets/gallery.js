@@ -14,7 +14,7 @@ import {
   setTraits,
   words,
 } from "../shared/dom.js";
-import { headName, headTable, passes } from "../shared/heads.js";
+import { headName, headTable, makeReplyStatus, passes } from "../shared/heads.js";
 
 const HINT =
   "Point at or tap a token, or a row of a map: every head shows that row. Tap a map to enlarge it. Enter on a " +
@@ -76,7 +76,6 @@ function offerStoredTexts({ model, el, before }) {
 
 class OwnText {
   constructor({ model, el }) {
-    this.model = model;
     const { readable, most } = model.get("_own");
     const uid = newId("course-gallery-own");
     const root = makeRoot(model, "course-heads-root course-gallery-own", {
@@ -100,34 +99,23 @@ class OwnText {
       { id: `${uid}-hint` },
       `${readable ? `It may have ${readable}, ` : ""}at most ${most} tokens.`,
     );
-    this.status = make("div", "course-gallery-said", { role: "status" });
+    const said = make("div", "course-gallery-said", { role: "status" });
+    this.status = makeReplyStatus(model, said, LATE);
     form.append(label, field, make("button", "", { type: "submit" }, "show"));
-    root.append(form, hint, this.status);
+    root.append(form, hint, said);
     el.append(root);
-    this.late = null;
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       setTraits(model, { _typed: { text: field.value, number: model.get("_typed").number + 1 } });
-      this.say();
+      this.status.show();
     });
     field.addEventListener("keydown", (event) => event.stopPropagation());
-    this.say();
-    this.stopListening = listen(model, { _said: () => this.say() });
-  }
-
-  say() {
-    const { text, number } = this.model.get("_said");
-    const waits = number !== this.model.get("_typed").number;
-    clearTimeout(this.late);
-    if (waits)
-      this.late = setTimeout(() => {
-        this.status.textContent = LATE;
-      }, 400);
-    else this.status.textContent = text;
+    this.status.show();
+    this.stopListening = listen(model, { _said: this.status.show });
   }
 
   remove() {
-    clearTimeout(this.late);
+    this.status.stop();
     this.stopListening();
   }
 }

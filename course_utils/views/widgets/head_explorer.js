@@ -13,7 +13,7 @@ import {
   presses,
   setTraits,
 } from "../shared/dom.js";
-import { headName, headTable, passes } from "../shared/heads.js";
+import { headName, headTable, makeReplyStatus, passes } from "../shared/heads.js";
 import { shortText } from "../shared/number_text.js";
 import { makeSvg } from "../shared/svg.js";
 import { answerExplorer, readingOf } from "./head_explorer_alone.js";
@@ -49,7 +49,7 @@ class ExplorerView {
       query: () => this.show(),
       key: () => this.show(),
       measure: () => this.show(),
-      _said: () => this.form.say(),
+      _said: this.form.status.show,
       title: () => {
         title.textContent = model.get("title");
       },
@@ -100,7 +100,8 @@ class OwnSentence {
       "aria-describedby": `${this.explorer.uid}-hint`,
     });
     const look = make("button", "", { type: "submit" }, "look");
-    this.status = make("div", "course-explorer-said", { role: "status" });
+    const said = make("div", "course-explorer-said", { role: "status" });
+    this.status = makeReplyStatus(this.explorer.model, said, LATE);
     const hint = make(
       "div",
       "course-faint",
@@ -113,11 +114,10 @@ class OwnSentence {
     this.node.append(
       line,
       hint,
-      this.status,
+      said,
       make("div", "course-faint course-explorer-or", {}, "or one that was recorded"),
       others,
     );
-    this.late = null;
     line.addEventListener("submit", (event) => {
       event.preventDefault();
       this.ask(this.field.value, false);
@@ -140,17 +140,7 @@ class OwnSentence {
     setTraits(this.explorer.model, {
       _typed: { text, recorded, number: this.explorer.model.get("_typed").number + 1 },
     });
-    this.say();
-  }
-
-  say() {
-    const { text, number } = this.explorer.model.get("_said");
-    clearTimeout(this.late);
-    if (number !== this.explorer.model.get("_typed").number)
-      this.late = setTimeout(() => {
-        this.status.textContent = LATE;
-      }, 400);
-    else this.status.textContent = text;
+    this.status.show();
   }
 
   show() {
@@ -160,7 +150,7 @@ class OwnSentence {
   }
 
   stop() {
-    clearTimeout(this.late);
+    this.status.stop();
   }
 }
 
