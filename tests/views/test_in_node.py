@@ -336,6 +336,7 @@ def test_a_round_of_speculative_decoding():
     found = in_node("speculative_round.js", "roundOf", calls)
     for mine, wanted in zip(found, rounds, strict=True):
         wanted["drafted"], wanted["tokens"] = [*wanted["drafted"]], [*wanted["tokens"]]
+        wanted["lastCoin"] = wanted.pop("last_coin")
         assert mine == wanted
     words = [[f"token {i}" for i in range(len(given["p"]))] for given, _, _ in calls]
     assert in_node("speculative_round.js", "toldOf", list(zip(found, words, strict=True))) == texts

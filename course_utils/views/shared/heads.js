@@ -58,8 +58,8 @@ export function passes(event) {
   return event.ctrlKey ? !["Home", "End"].includes(event.key) : !/^(Arrow.*|Home|End|Page.*|Enter| )$/.test(event.key);
 }
 
-// Shows in `node` what Python says to the text that was typed last, or `waiting` when no answer has come after a moment.
-// The traits _typed and _said number the texts. What is returned has `show` and `stop`.
+// Shows in `node` what Python says to the text that was typed last, or `waiting` when no answer comes for a moment. The
+// traits _typed and _said number the texts. What is returned has `show` and `stop`.
 export function makeReplyStatus(model, node, waiting) {
   let late = null;
   return {

@@ -88,7 +88,7 @@ class AblationView {
     this.stopListening = listen(this.model, handlers);
   }
 
-  places_off() {
+  placesOff() {
     return new Set(this.model.get("off").map(([l, h]) => l * this.heads + h));
   }
 
@@ -122,7 +122,7 @@ class AblationView {
       },
       press: (l, h) => {
         const place = l * this.heads + h;
-        const off = this.places_off();
+        const off = this.placesOff();
         if (!off.delete(place)) off.add(place);
         setTraits(this.model, { off: this.places.filter((_, i) => off.has(i)) });
       },
@@ -130,7 +130,7 @@ class AblationView {
     return {
       node,
       show: () => {
-        const off = this.places_off();
+        const off = this.placesOff();
         const known = this.model.get("_rises");
         node.classList.toggle("course-ablation-known", Boolean(known));
         const numbers = (known ?? []).map((text) => parseFloat(text.replace("−", "-")));

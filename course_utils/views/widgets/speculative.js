@@ -16,7 +16,7 @@ class SpeculativeView {
     this.model = model;
     this.given = model.get("_given");
     this.words = model.get("words");
-    ({ last_seed: this.last_seed, stops: this.stops } = model.get("_limits"));
+    ({ last_seed: this.lastSeed, stops: this.stops } = model.get("_limits"));
     ({
       p: this.p,
       drafted: { length: this.gamma },
@@ -84,7 +84,7 @@ class SpeculativeView {
     this.seed = make("span", "course-faint course-spec-seed", { role: "status" });
     again.addEventListener("click", () => {
       const at = this.model.get("seed");
-      this.start(at === null ? 0 : (at + 1) % (this.last_seed + 1));
+      this.start(at === null ? 0 : (at + 1) % (this.lastSeed + 1));
     });
     this.back.addEventListener("click", () => {
       if (this.back.getAttribute("aria-disabled") !== "true") this.start(null);
@@ -229,10 +229,10 @@ class SpeculativeView {
         .filter(({ size }) => size > 0);
       const name = this.round.source === "p" ? "p" : "the remainder";
       this.scale.show(
-        `coin u = ${shortText(this.round.last_coin)} on ${name}, laid out from 0 to 1`,
+        `coin u = ${shortText(this.round.lastCoin)} on ${name}, laid out from 0 to 1`,
         this.tells[step],
         parts,
-        this.round.last_coin,
+        this.round.lastCoin,
       );
     } else if (coin) {
       const bound = Math.min(1, coin.ratio);
