@@ -58,7 +58,7 @@ class ProgressMapView {
   }
 
   show() {
-    const { told: lines, cards, home, grades } = this.model.get("_shown");
+    const { lines, cards, home, grades } = this.model.get("_shown");
     const toFile = (kind, name, file) =>
       this.model.alone ? toPage(this.model, kind, name, file) : link(kind, name, inLab(file, home));
     this.grade.hidden = !grades;

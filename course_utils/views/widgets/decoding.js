@@ -134,7 +134,7 @@ class DecodeView {
     this.frames = this.model.get("_frames");
     this.given = n - this.frames.length;
     this.last = this.frames.length - 1;
-    this.message.rooms(this.frames.flatMap((frame) => Object.values(frame.told)));
+    this.message.rooms(this.frames.flatMap((frame) => Object.values(frame.message)));
     const grid = make("table", "course-decoding-grid", { "aria-hidden": "true" });
     this.head = grid.createTHead().insertRow();
     this.head.append(
@@ -171,8 +171,8 @@ class DecodeView {
     const frame = this.frames[step];
     this.player.show(step, this.last);
     this.cached.checked = mode === "with";
-    this.message.show(frame.told[mode]);
-    this.wide.setAttribute("aria-label", frame.told[mode]);
+    this.message.show(frame.message[mode]);
+    this.wide.setAttribute("aria-label", frame.message[mode]);
     this.rows.forEach(({ row, name, cells }, i) => {
       const kinds = frame.cells[mode][i];
       row.classList.toggle("course-decoding-absent", i >= this.given + step);

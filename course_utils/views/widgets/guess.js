@@ -409,12 +409,12 @@ class ChoicePart {
 
 function tell(posed, guess, first, written) {
   const lines = [];
-  const mine = `Your guess is ${judge(posed, guess).told}.`;
+  const mine = `Your guess is ${judge(posed, guess).text}.`;
   if (posed.kind === "number") lines.push(`Computed: ${written(posed.truth[0])}. ${mine}`);
   else lines.push(mine);
   if (posed.why) lines.push(posed.why);
   if (first.length && first.some((value, i) => value !== guess[i])) {
-    lines.push(`Your first guess counts. It was ${judge(posed, first).told}.`);
+    lines.push(`Your first guess counts. It was ${judge(posed, first).text}.`);
   }
   return lines;
 }

@@ -12,7 +12,7 @@ function render({ model, el }) {
   el.append(root);
 
   function show() {
-    const { title: name, told: lines, rows } = model.get("_shown");
+    const { title: name, lines, rows } = model.get("_shown");
     title.textContent = name;
     note.textContent = lines.join(" ");
     list.replaceChildren(
@@ -33,9 +33,9 @@ function render({ model, el }) {
       asked.question,
       answer(asked, first),
       answer(asked, asked.truth),
-      judge(asked, first).told,
+      judge(asked, first).text,
     ]);
-    model.set("_shown", { title: name, day, told: summedUp(kept), rows });
+    model.set("_shown", { title: name, day, lines: summedUp(kept), rows });
   }
   const stop = model.alone ? hearGuesses(readHere) : () => {};
   const stopListening = listen(model, { _shown: show });

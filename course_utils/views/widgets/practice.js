@@ -146,7 +146,7 @@ class PracticeView {
     this.checked = false;
     const posed = this.model.get("_posed");
     this.number.value = this.model.get("number");
-    this.message.replaceChildren(...withGrids(posed.told));
+    this.message.replaceChildren(...withGrids(posed.statement));
     this.rows = posed.steps.map((step, place) => {
       const id = `${this.uid}-${place}`;
       const label = make("label", "", { for: id });

@@ -406,7 +406,7 @@ class QueryPlaneView {
       clearTimeout(this.unanswered);
       this.unanswered = null;
     }
-    if (fresh) this.compared.textContent = `◇ ${answer.told}`;
+    if (fresh) this.compared.textContent = `◇ ${answer.message}`;
     else if (answer)
       this.unanswered ??= setTimeout(
         () => {
@@ -439,7 +439,7 @@ class QueryPlaneView {
     this.compare(fresh, answer);
     const shares = this.names.map((name, i) => `${name} ${weights[i].toFixed(2)}`).join(", ");
     const output = landed.map(two).join(", ");
-    this.announce(`${this.message.textContent} Weights: ${shares}. Output ${output}. ${fresh ? answer.told : ""}`);
+    this.announce(`${this.message.textContent} Weights: ${shares}. Output ${output}. ${fresh ? answer.message : ""}`);
   }
 
   showQuery(query, size) {

@@ -260,7 +260,7 @@ class TileWalkerView {
     this.frames = this.walk.frames;
     this.last = this.frames.length - 1;
     for (const part of [this.map, this.rows, this.detail]) part.rebuild();
-    this.message.rooms(this.frames.map((frame) => frame.told));
+    this.message.rooms(this.frames.map((frame) => frame.message));
     this.show();
   }
 
@@ -272,7 +272,7 @@ class TileWalkerView {
     if (this.chosen >= frame.rows.length) this.chosen = 0;
     this.player.show(step, this.last);
     this.settings.show();
-    this.message.show(frame.told);
+    this.message.show(frame.message);
     this.map.show(frame, step);
     this.memory.show(frame);
     this.bars.show(frame);
