@@ -25,7 +25,7 @@ def test_of_what_got_away_the_page_is_sent_hints_alone():
     tiles = on_page(DuelBoard(BOARD)).tiles
     assert [each["number"] for each in tiles] == [1, 2, 1, 2]
     assert tiles[3]["hints"] == ["First.", "Second."] and "secret" not in str(tiles)
-    assert tiles[2]["told"] == "What was wrong." and tiles[2]["hints"] == []
+    assert tiles[2]["message"] == "What was wrong." and tiles[2]["hints"] == []
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_guesses_are_judged_and_summed_up_as_python_does():
     found = in_node("guessing.js", "judge", [[each["asked"], each["first"]] for each in plain])
     for mine, each in zip(found, kept, strict=True):
         verdict = judge(each.asked, each.first)
-        assert (mine["told"], mine["lean"], mine["right"]) == (verdict.text, verdict.lean, verdict.right)
+        assert (mine["text"], mine["lean"], mine["right"]) == (verdict.text, verdict.lean, verdict.right)
         assert mine["off"] == pytest.approx(verdict.off)
     groups = [slice(start, start + count) for start in range(0, 1000, 50) for count in (0, 1, 2, 3, 7, 20, 40)]
     summed = in_node("guessing.js", "summedUp", [[plain[group]] for group in groups])
@@ -392,6 +392,7 @@ def test_a_round_of_speculative_decoding():
     found = in_node("speculative_round.js", "roundOf", calls)
     for mine, wanted in zip(found, rounds, strict=True):
         wanted["drafted"], wanted["tokens"] = [*wanted["drafted"]], [*wanted["tokens"]]
+        wanted["lastCoin"] = wanted.pop("last_coin")
         assert mine == wanted
     words = [[f"token {i}" for i in range(len(given["p"]))] for given, _, _ in calls]
     assert in_node("speculative_round.js", "toldOf", list(zip(found, words, strict=True))) == texts
@@ -567,9 +568,9 @@ def test_a_page_hands_out_blocks_as_the_pool_does():
             calls.append([made, n_blocks, block_size])
             found = replay(*calls[-1])
             expected.append({"tables": widget.tables, "lengths": widget.lengths, "references": widget.references,
-                           "slots": found.slots, "changed": found.changed, "told": widget.message})  # fmt: skip
+                           "slots": found.slots, "changed": found.changed, "message": widget.message})  # fmt: skip
     assert in_node("page_table.js", "pagesOf", calls) == expected
-    said = " ".join(each["told"] for each in expected)
+    said = " ".join(each["message"] for each in expected)
     assert "copy on write" in said and "no block is free" in said and "stays" in said
 
 

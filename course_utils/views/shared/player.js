@@ -1,7 +1,7 @@
 // Shared by the widgets that walk through frames: buttons, a slider, a clock that plays, and keys. The trait is `step`,
 // and the page counts it from `first`. Where `opening()`, nobody has moved yet, and play begins at the first frame.
 
-import { make, typeset } from "./dom.js";
+import { make, setTraits, typeset } from "./dom.js";
 
 export class Player {
   constructor(model, name, unit, first = 0, opening = () => false) {
@@ -38,8 +38,7 @@ export class Player {
   moveTo(step) {
     const target = Math.max(0, Math.min(this.last, step));
     if (target === this.model.get("step")) return;
-    this.model.set("step", target);
-    this.model.save_changes();
+    setTraits(this.model, { step: target });
   }
 
   walk(by) {

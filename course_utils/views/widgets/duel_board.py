@@ -97,7 +97,7 @@ def _verify_tile(number: int, tile: Any) -> dict[str, Any]:
         if not isinstance(tile.get(key), kind):
             raise ValueError(f'{where}: "{key}" has to be a {kind.__name__}')
     away = not tile["right"] and not tile["held"]  # nothing is shown of it but hints
-    texts = {"name": "", "told": ""} if away else {"name": tile["name"], "told": tile["told"]}
+    texts = {"name": "", "message": ""} if away else {"name": tile["name"], "message": tile["told"]}
     return {"right": tile["right"], "held": tile["held"], **texts, "hints": list(tile["hints"]) if away else []}
 
 

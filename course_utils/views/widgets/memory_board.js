@@ -1,6 +1,6 @@
 // Draws a state of fixed size; all arithmetic is in memory_board_state.js, so writing needs no kernel.
 
-import { keepKeys, listen, make, makeRoot, makeScroll, makeSet, minus, presses } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, makeScroll, makeSet, minus, presses, setTraits } from "../shared/dom.js";
 import { stateOf } from "./memory_board_state.js";
 
 const NOTE = "Write all pairs, then read: red is an error. Undo, and try the other rule.";
@@ -29,12 +29,12 @@ class MemoryBoardView {
     this.rules = Object.entries(this.model.get("_rules")).map(([rule, formula]) => {
       const button = make("button", "course-memory-rule", { type: "button" });
       button.append(make("span", "", {}, `${NAMES[rule]}: `), make("span", "", {}, `S ← ${formula}`));
-      button.addEventListener("click", () => this.set("rule", rule));
+      button.addEventListener("click", () => setTraits(this.model, { rule }));
       controls.append(button);
       return { rule, button };
     });
-    this.undo = this.button("Undo", () => this.set("writes", this.model.get("writes").slice(0, -1)));
-    this.clear = this.button("Clear", () => this.set("writes", []));
+    this.undo = this.button("Undo", () => setTraits(this.model, { writes: this.model.get("writes").slice(0, -1) }));
+    this.clear = this.button("Clear", () => setTraits(this.model, { writes: [] }));
     controls.append(this.undo, this.clear);
     return controls;
   }
@@ -69,7 +69,7 @@ class MemoryBoardView {
     const body = table.createTBody();
     this.rows = this.words.map((word, i) => {
       const line = body.insertRow();
-      const write = this.button("write", () => this.set("writes", [...this.model.get("writes"), i]));
+      const write = this.button("write", () => setTraits(this.model, { writes: [...this.model.get("writes"), i] }));
       write.setAttribute("aria-label", `write ${word}`);
       const [read, wanted] = ["course-memory-read", "course-memory-wanted"].map((name) => make("td", name));
       const holds = make("td");
@@ -86,11 +86,6 @@ class MemoryBoardView {
     });
     scroll.append(table);
     return scroll;
-  }
-
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
   }
 
   show() {

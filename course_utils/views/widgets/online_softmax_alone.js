@@ -41,7 +41,7 @@ export function arranged(given, order) {
       why: step
         ? whyRow(before, partial, scores.slice(start, stop), values?.slice(start, stop))
         : whyFirst(partial.o.length),
-      told: step
+      message: step
         ? toldStep(read, before.m, partial, Boolean(values))
         : `No key has been read: m = −∞, l = 0${values ? ", o = 0." : "."}`,
     };

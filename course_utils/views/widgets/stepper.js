@@ -14,6 +14,7 @@ import {
   newId,
   placeReached,
   presses,
+  setTraits,
   typeset,
 } from "../shared/dom.js";
 import { numberText } from "../shared/number_text.js";
@@ -475,8 +476,7 @@ class ChangeBar {
     this.reset.addEventListener("click", () => {
       if (this.reset.getAttribute("aria-disabled") === "true") return;
       this.refused.textContent = "";
-      this.stepper.model.set("_numbers", this.stepper.start);
-      this.stepper.model.save_changes();
+      setTraits(this.stepper.model, { _numbers: this.stepper.start });
     });
   }
 
@@ -519,8 +519,7 @@ class ChangeBar {
     const rows = this.stepper.numbers[matrix].map((row) => [...row]);
     rows[r][c] = value;
     this.refused.textContent = "";
-    this.stepper.model.set("_numbers", { ...this.stepper.numbers, [matrix]: rows });
-    this.stepper.model.save_changes();
+    setTraits(this.stepper.model, { _numbers: { ...this.stepper.numbers, [matrix]: rows } });
   }
 
   take() {

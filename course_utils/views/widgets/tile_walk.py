@@ -57,11 +57,11 @@ class Walk:
             if visible < m:
                 self.skipped.append([queries.start, queries.stop, visible, m])
                 ahead = _name_span("Key", "Keys", slice(visible, m))
-                self.frames[-1]["told"] += f" {ahead}, above the diagonal: skipped, never loaded."
+                self.frames[-1]["message"] += f" {ahead}, above the diagonal: skipped, never loaded."
             self._store(queries, partial)
         tiled = self.read + self.written
         naive = sum(naive_traffic(*self.sizes, self.itemsize).values())
-        self.frames[-1]["told"] += f" All done: {tiled:,} bytes moved; naive attention moves at least {naive:,}."
+        self.frames[-1]["message"] += f" All done: {tiled:,} bytes moved; naive attention moves at least {naive:,}."
 
     def _tile(self, q, k, v, queries, keys, on_diagonal, partial, number):
         n, m, d_k, d_v = self.sizes
@@ -120,7 +120,7 @@ class Walk:
 
     def _add_frame(self, queries, text, rows=(), held=None, keys=None, tile=None, stored=None):
         before = self.frames[-1]["stored"] if self.frames else 0
-        frame = {"told": text, "rows": list(rows), "tile": tile, "done": self.done, "stored": stored or before}
+        frame = {"message": text, "rows": list(rows), "tile": tile, "done": self.done, "stored": stored or before}
         frame["queries"] = [queries.start, queries.stop] if queries else None
         frame["keys"] = [keys.start, keys.stop] if keys else None
         held = held or {}

@@ -62,7 +62,7 @@ class TileWalk {
       this.walkQueries(from, Math.min(from + block_q, n), place);
     }
     const naive = (n * d_k + m * (d_k + d_v) + 2 * n * m + 2 * n * m + n * d_v) * this.itemsize;
-    this.frames.at(-1).told +=
+    this.frames.at(-1).message +=
       ` All done: ${many(this.read + this.written)} bytes moved; naive attention moves at least ${many(naive)}.`;
     return this;
   }
@@ -93,7 +93,8 @@ class TileWalk {
     }
     if (visible < this.m) {
       this.skipped.push([from, to, visible, this.m]);
-      this.frames.at(-1).told += ` ${span("Key", "Keys", visible, this.m)}, above the diagonal: skipped, never loaded.`;
+      this.frames.at(-1).message +=
+        ` ${span("Key", "Keys", visible, this.m)}, above the diagonal: skipped, never loaded.`;
     }
     this.store(block);
   }
@@ -162,10 +163,10 @@ class TileWalk {
     return `${many(count * this.itemsize)} bytes`;
   }
 
-  add(told, { queries = null, rows = [], held = {}, keys = null, tile = null, stored = 0 } = {}) {
+  add(message, { queries = null, rows = [], held = {}, keys = null, tile = null, stored = 0 } = {}) {
     const sizes = this.parts.map((part) => held[part] ?? [0, 0]);
     this.frames.push({
-      told,
+      message,
       rows,
       tile,
       done: this.done,
