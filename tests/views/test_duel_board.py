@@ -7,7 +7,7 @@ from course_utils.views import DuelBoard
 
 
 def tile(right, held, name="a name", message="What was wrong.", hints=("First.", "Second.")):
-    return {"right": right, "held": held, "name": name, "told": message, "hints": list(hints)}
+    return {"right": right, "held": held, "name": name, "message": message, "hints": list(hints)}
 
 
 BOARD = [tile(True, True, "in loops"), tile(True, False, "in float32"), tile(False, True, "no scale")]

@@ -192,14 +192,14 @@ def masks_to_judge(count: int) -> list[tuple[np.ndarray, Measured]]:
     return drawn
 
 
-@pytest.mark.parametrize("part", ["toldVerdict", "emptyRows", "oddities"])
+@pytest.mark.parametrize("part", ["messageOfVerdict", "emptyRows", "oddities"])
 def test_a_verdict_on_a_mask_is_told_alike(part):
     queries, name, calls, wanted = ["“a”", "“b”", "“c”", "“d”"], "attention()", [], []
     for mask, measured in masks_to_judge(1000):
         may = mask.tolist()
         weights = None if measured.weights is None else measured.weights.tolist()
         leak = measured.leak and measured.leak._asdict()
-        if part == "toldVerdict":
+        if part == "messageOfVerdict":
             calls.append([leak, may, weights, queries, name])
             wanted.append(verdict_lines(measured, mask, queries, name))
         elif part == "emptyRows":
@@ -252,7 +252,7 @@ def test_pairs_are_merged_alike_and_told_alike():
     calls += [[states, len(states) - 1, named] for states, named in zip(found[::9], names[::9], strict=True)]
     wanted = [told_of(states, len(states) // 2) for states in python]
     wanted += [told_of(states, len(states) - 1) for states in python[::9]]
-    assert in_node("merges_steps.js", "toldOf", calls) == wanted
+    assert in_node("merges_steps.js", "messageOf", calls) == wanted
     assert any("at 1 place." in each for each in wanted) and any("smallest in a tie" in each for each in wanted)
 
 
@@ -261,7 +261,7 @@ def test_a_loss_among_floors_is_told_alike():
     floors = [["ln V", 5.545], ["the unigram floor", 3.3125], ["the bigram floor", 2.45]]
     calls = [[step, chance.choice([chance.uniform(0, 7), 3.3125]), floors] for step in range(1000)]
     wanted = [told_of_loss(*call) for call in calls]
-    assert in_node("loss_ladder.js", "toldOfLoss", calls) == wanted
+    assert in_node("loss_ladder.js", "messageOfLoss", calls) == wanted
     assert len({re.sub(r"[\d.]+", "", each) for each in wanted}) == 4
 
 
@@ -395,7 +395,7 @@ def test_a_round_of_speculative_decoding():
         wanted["lastCoin"] = wanted.pop("last_coin")
         assert mine == wanted
     words = [[f"token {i}" for i in range(len(given["p"]))] for given, _, _ in calls]
-    assert in_node("speculative_round.js", "toldOf", list(zip(found, words, strict=True))) == texts
+    assert in_node("speculative_round.js", "messageOf", list(zip(found, words, strict=True))) == texts
     moved = in_node("speculative_round.js", "movedTowards", [[given["p"], given["q"], t] for given, _, t in calls])
     alphas = in_node("speculative_round.js", "overlapOf", [[c[0]["p"], q] for c, q in zip(calls, moved, strict=True)])
     gammas = [len(given["drafted"]) for given, _, _ in calls]
@@ -546,7 +546,7 @@ def test_a_page_schedules_as_the_library_does():
     did = {cell[0] for walk in walks for step in walk["steps"] for cell in step["cells"]}
     assert did == {"", "prefill", "decode", "wait", "preempted", "finished", "refused"}
     assert in_node("timeline.js", "measuresOf", steps) == summed
-    assert in_node("timeline.js", "toldOfCell", cells) == told
+    assert in_node("timeline.js", "messageOfCell", cells) == told
 
 
 def test_a_page_hands_out_blocks_as_the_pool_does():

@@ -45,11 +45,11 @@ def table(logs: Mapping[int, Mapping[str, Log]]) -> str:
 
 
 def _waits(log: Log) -> str:
-    told = summary(log)
-    assert told.gap is not None and told.largest_gap is not None  # every request writes more than one token
+    figures = summary(log)
+    assert figures.gap is not None and figures.largest_gap is not None  # every request writes more than one token
     long = np.mean([gap > _LONG for each in log.served for gap in gaps(each.times)])
     late = np.mean([ttft(each.arrival, each.times) > PROMISE.first_token for each in log.served])
     return (
-        f"{told.gap.p95 * 1e3:3.0f} ms  {told.largest_gap * 1e3:4.0f} ms  {long:11.1%}  "
-        f"{told.ttft.p50 * 1e3:6.0f} ms  {late:9.1%}  {share_kept(log.served):6.1%}"
+        f"{figures.gap.p95 * 1e3:3.0f} ms  {figures.largest_gap * 1e3:4.0f} ms  {long:11.1%}  "
+        f"{figures.ttft.p50 * 1e3:6.0f} ms  {late:9.1%}  {share_kept(log.served):6.1%}"
     )

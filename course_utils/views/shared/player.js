@@ -129,7 +129,7 @@ export function makeLate(model, place, named) {
 
 // A line of text that changes with the step. The longest of them all, unseen, keeps its room, so that nothing moves.
 export function makeMessage(name, show = (node, text) => node.replaceChildren(...typeset(text))) {
-  const node = make("div", `course-player-told ${name}`);
+  const node = make("div", `course-player-message ${name}`);
   const room = make("div", "course-player-room", { "aria-hidden": "true" });
   const seen = make("div", "", { role: "status" });
   let shown;

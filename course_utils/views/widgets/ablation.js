@@ -40,7 +40,7 @@ class AblationView {
     const scroll = makeScroll("course-heads-scroll");
     scroll.append(this.switches.node);
     chooser.append(scroll, this.buttons);
-    this.message = make("div", "course-told course-ablation-told", { role: "status" });
+    this.message = make("div", "course-message course-ablation-message", { role: "status" });
     this.waits = make("div", "course-faint course-ablation-waits", { "aria-live": "polite" });
     this.against = make("div", "course-ablation-against", { "aria-live": "polite" });
     this.means = this.meanBars();

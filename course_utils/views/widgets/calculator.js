@@ -33,7 +33,7 @@ class CalculatorView {
     this.drawOwnSizes();
     this.drawChart();
     const legend = this.drawLegend();
-    const lines = make("div", "course-told course-bars-told", { role: "status" });
+    const lines = make("div", "course-message course-bars-message", { role: "status" });
     [this.how, this.fit] = [make("div", "course-calculator-how"), make("div", "course-calculator-fit")];
     lines.append(this.how, this.fit);
     this.root.append(menus, this.sizes, sliders, this.chart, legend, lines, make("div", "course-faint", {}, HINT));

@@ -11,7 +11,7 @@ class ProgressMapView {
   constructor({ model, el }) {
     this.model = model;
     const root = makeRoot(model, "course-map", { role: "group", "aria-label": "course map" });
-    this.message = make("div", "course-map-told", { role: "status" });
+    this.message = make("div", "course-map-message", { role: "status" });
     this.list = make("ol", "course-map-days");
     this.again = make("button", "course-map-again", { type: "button" }, "Read grades and guesses again");
     const head = make("div", "course-map-head");

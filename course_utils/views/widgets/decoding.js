@@ -27,7 +27,7 @@ class DecodeView {
     const form = this.drawForm();
     this.late = null;
 
-    this.message = makeMessage("course-told course-decoding-told");
+    this.message = makeMessage("course-message course-decoding-message");
     this.wide = makeScroll("course-decoding-wide", { tabindex: 0, role: "img" });
     const legend = this.drawLegend();
     const table = this.drawCounters();

@@ -32,7 +32,7 @@ class GuessView {
     this.again = make("button", "", { type: "button" }, "Guess again");
     this.lift = make("button", "course-guess-lift", { type: "button" }, "Show without a guess");
     this.hint = make("span", "course-guess-hint", { id: `${this.uid}-how` }, HOW[this.posed.kind]);
-    this.message = make("div", "course-guess-told", { role: "status" });
+    this.message = make("div", "course-guess-message", { role: "status" });
     this.kept = make("div", "course-guess-kept");
     this.root.append(
       makeSet("div", "course-guess-asked", { id: `${this.uid}-asked` }, this.posed.question),

@@ -6,7 +6,7 @@ import { brief, guessesOf, hearGuesses, judge, summedUp } from "../shared/guessi
 function render({ model, el }) {
   const root = makeRoot(model, "course-guesses", { role: "group", "aria-label": model.get("_shown").title });
   const title = make("div", "course-guesses-title");
-  const note = make("div", "course-guesses-told", { role: "status" });
+  const note = make("div", "course-guesses-message", { role: "status" });
   const list = make("ol", "course-guesses-list");
   root.append(title, note, list);
   el.append(root);

@@ -180,7 +180,7 @@ class SentenceView {
       `${this.T} tokens, ${this.reading.source}. Weights are rounded to 1/255.`,
     );
     this.words = new WordArcs(this);
-    this.message = make("div", "course-explorer-told", { role: "status" });
+    this.message = make("div", "course-explorer-message", { role: "status" });
     this.next = this.nextTokens();
     this.weights = new WeightTable(this);
     this.whole = this.wholeModel();

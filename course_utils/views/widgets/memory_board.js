@@ -6,8 +6,8 @@ import { stateOf } from "./memory_board_state.js";
 const NOTE = "Write all pairs, then read: red is an error. Undo, and try the other rule.";
 const NAMES = { add: "add (linear attention)", delta: "delta rule" };
 
-const told = (number) => minus(Number(number.toFixed(2)).toString());
-const row = (numbers) => `(${numbers.map(told).join(", ")})`;
+const short = (number) => minus(Number(number.toFixed(2)).toString());
+const row = (numbers) => `(${numbers.map(short).join(", ")})`;
 
 class MemoryBoardView {
   constructor({ model, el }) {
@@ -16,7 +16,7 @@ class MemoryBoardView {
     this.words = model.get("words");
     const root = makeRoot(model, "course-memory", { role: "group", "aria-label": "memory board" });
     root.append(this.drawControls(), this.drawState(), this.drawTable());
-    this.message = make("div", "course-told course-memory-told", { role: "status" });
+    this.message = make("div", "course-message course-memory-message", { role: "status" });
     root.append(this.message, make("div", "course-faint", {}, NOTE));
     keepKeys(root, presses);
     el.append(root);
@@ -97,7 +97,7 @@ class MemoryBoardView {
     this.clear.setAttribute("aria-disabled", writes.length === 0);
     S.forEach((line, i) => {
       line.forEach((number, j) => {
-        this.cells[i][j].textContent = told(number);
+        this.cells[i][j].textContent = short(number);
       });
     });
     const wrong = [];

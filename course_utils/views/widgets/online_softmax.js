@@ -33,7 +33,7 @@ class OnlineSoftmaxView {
     const root = makeRoot(model, "course-online", { role: "group", "aria-labelledby": `${uid}-title` });
     const title = make("div", "course-title course-online-title", { id: `${uid}-title` }, model.get("title"));
     this.player = new Player(model, "steps", "step");
-    this.message = makeMessage("course-told course-online-told");
+    this.message = makeMessage("course-message course-online-message");
     this.why = makeMessage("course-online-why", (node, lines) =>
       node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))),
     );

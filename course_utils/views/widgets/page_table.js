@@ -99,7 +99,7 @@ class PageTableView {
     } = model.get("_layout"));
     const uid = newId("course-pages");
     const root = makeRoot(model, "course-pages", { role: "group", "aria-labelledby": `${uid}-title` });
-    this.message = make("div", "course-told course-pages-told", { role: "status" });
+    this.message = make("div", "course-message course-pages-message", { role: "status" });
     this.sums = make("div", "course-pages-sums");
     this.pool = make("ol", "course-pages-pool", { "aria-label": "blocks of the pool" });
     const table = make("table", "", { "aria-label": "tables of the sequences" });

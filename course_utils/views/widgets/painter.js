@@ -235,7 +235,7 @@ class MaskPainterView {
     const node = make("div", "course-row course-painter-copy");
     const id = `${this.uid}-code`;
     const button = make("button", "course-painter-button", { type: "button", "aria-controls": id }, "Copy as code");
-    const note = make("span", "course-faint course-painter-told", { "aria-live": "polite" });
+    const note = make("span", "course-faint course-painter-message", { "aria-live": "polite" });
     const code = make("textarea", "course-painter-code", {
       id,
       rows: this.n + 2,

@@ -39,7 +39,7 @@ class PracticeView {
       "aria-label": `pencil practice: ${model.get("kind")}`,
     });
     this.drawHead();
-    this.message = make("pre", "course-practice-told");
+    this.message = make("pre", "course-practice-message");
     this.steps = make("div", "course-practice-steps");
     this.drawFoot();
     this.limitToStoredProblems();

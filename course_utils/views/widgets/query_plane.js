@@ -183,7 +183,7 @@ class QueryPlaneView {
 
   layOut() {
     const middle = make("div", "course-plane-middle");
-    this.message = make("div", "course-told course-plane-told");
+    this.message = make("div", "course-message course-plane-message");
     this.compared = make("div", "course-plane-compared");
     middle.append(title("weights"), this.table);
     const columns = make("div", "course-plane-columns");

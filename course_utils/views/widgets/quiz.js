@@ -20,7 +20,7 @@ class QuizView {
       const item = write("fieldset", "course-quiz-question");
       const legend = write("legend", "", {}, `${question.number}. ${question.question}`);
       const feedback = write("div", "course-quiz-why");
-      const note = write("div", "course-quiz-told", { role: "status" });
+      const note = write("div", "course-quiz-message", { role: "status" });
       const inputs = question.choices.map((choice, c) => {
         const label = write("label", "course-quiz-choice");
         const input = write("input", "", { type: "radio", name: `${uid}-${q}`, value: c });

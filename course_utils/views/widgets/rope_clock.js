@@ -30,7 +30,7 @@ class ClockView {
     this.model = model;
     ({ last: this.last, bases: this.bases, pairs: this.pairs, chart: this.most } = model.get("_layout"));
     this.root = makeRoot(model, "course-bars course-clock", { role: "group", "aria-label": "clocks of RoPE" });
-    this.message = make("div", "course-told course-clock-told", { role: "status" });
+    this.message = make("div", "course-message course-clock-message", { role: "status" });
     this.root.append(
       this.drawControls(),
       this.drawClocks(),

@@ -41,7 +41,7 @@ class SaturationView {
     this.root.classList.toggle("course-saturation-alone", !this.compare);
     const controls = this.drawControls();
     this.drawBars();
-    this.message = make("div", "course-told course-bars-told", { role: "status" });
+    this.message = make("div", "course-message course-bars-message", { role: "status" });
     this.curves = MEASURES.map((measure) => curve(measure, this.steps, this.compare));
     const drawn = make("div", "course-saturation-curves");
     drawn.append(...this.curves.map(({ node }) => node));

@@ -4,7 +4,7 @@ import { barsSlider, keepSliderKeys } from "../shared/bars.js";
 import { listen, make, makeRoot, setTraits } from "../shared/dom.js";
 import { shortText } from "../shared/number_text.js";
 import { makeMessage, Player } from "../shared/player.js";
-import { expectedTokens, movedTowards, overlapOf, remainderOf, roundOf, toldOf } from "./speculative_round.js";
+import { expectedTokens, messageOf, movedTowards, overlapOf, remainderOf, roundOf } from "./speculative_round.js";
 
 const HINT = "Step through the round; then move q towards p, or throw new coins, and see how many tokens it yields.";
 
@@ -30,7 +30,7 @@ class SpeculativeView {
     const controls = this.drawControls();
 
     this.chips = make("ol", "course-spec-chips", { "aria-label": "tokens of the round" });
-    this.message = makeMessage("course-told course-spec-told");
+    this.message = makeMessage("course-message course-spec-message");
     this.table = this.makeTable();
     this.scale = makeScale();
     this.sums = make("div", "course-spec-sums");
@@ -199,7 +199,7 @@ class SpeculativeView {
     const at = this.model.get("seed");
     this.round = roundOf(this.given, at, nearness);
     this.q = movedTowards(this.p, this.given.q, nearness);
-    this.tells = toldOf(this.round, this.words);
+    this.tells = messageOf(this.round, this.words);
     this.message.rooms(this.tells);
     this.slider.show(
       Math.round(this.stops * nearness),

@@ -65,7 +65,7 @@ export function roundOf(given, seed, nearness) {
 }
 
 // What happens at each step, in words, as `describe` of speculative.py.
-export function toldOf(round, words) {
+export function messageOf(round, words) {
   const { drafted, coins, source, lastCoin, tokens } = round;
   const gamma = drafted.length;
   const many = (count) => `${count} token${count === 1 ? "" : "s"}`;

@@ -51,7 +51,7 @@ class TileWalkerView {
 
     this.player = new Player(model, "steps", "step");
     this.settings = this.makeSettings();
-    this.message = makeMessage("course-told course-tiles-told");
+    this.message = makeMessage("course-message course-tiles-message");
     this.map = new TileMap(this);
     this.memory = this.makeMemory();
     this.bars = this.makeBars();

@@ -32,7 +32,7 @@ const several = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
 const percent = (share) => (share === null ? "–" : `${fixedText(100 * share, 0)}%`);
 
 // As `describe_cell` and `measures` of timeline_run.py.
-export function toldOfCell({ requests, steps }, step, row) {
+export function messageOfCell({ requests, steps }, step, row) {
   const { name, arrival, new: wanted } = requests[row];
   const cells = steps.slice(0, step + 1).map((each) => each.cells[row]);
   const [did, count, got, why] = cells.at(-1);
@@ -80,7 +80,7 @@ class TimelineView {
 
     this.player = new Player(model, "steps", "step");
     this.settings = this.makeSettings();
-    this.message = makeMessage("course-told course-timeline-told");
+    this.message = makeMessage("course-message course-timeline-message");
     this.grid = new StepGrid(this);
     this.sums = make("div", "course-timeline-sums");
     this.problem = make("div", "course-timeline-problem", { role: "status" });
@@ -167,7 +167,7 @@ class TimelineView {
     const { budget, blocks } = this.walk.settings;
     if (row === 0) return `Step ${column + 1}: ${used} of ${several(budget, "token")} of the budget are used.`;
     if (row === 1) return `Step ${column + 1}: ${held} of ${several(blocks, "block")} are held.`;
-    return toldOfCell(this.walk, column, row - 2);
+    return messageOfCell(this.walk, column, row - 2);
   }
 
   summary(step) {
@@ -231,7 +231,7 @@ class TimelineView {
       this.summary(0),
       ...this.walk.steps.flatMap((_, step) => [
         this.summary(step + 1),
-        ...this.walk.requests.map((_, row) => toldOfCell(this.walk, step, row)),
+        ...this.walk.requests.map((_, row) => messageOfCell(this.walk, step, row)),
       ]),
     ]);
     this.show();

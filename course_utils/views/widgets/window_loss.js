@@ -31,7 +31,7 @@ class WindowLossView {
     });
     this.drawStrip();
     this.drawChart();
-    this.message = make("div", "course-told course-bars-told", { role: "status" });
+    this.message = make("div", "course-message course-bars-message", { role: "status" });
     root.append(controls, this.strip, this.chart, this.message, make("div", "course-faint course-bars-note", {}, NOTE));
     keepSliderKeys(root);
     el.append(root);
