@@ -33,7 +33,7 @@ LAB_FLAGS += --allow-root
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab model test test-all grade progress practice worksheet cards reset update doctor release build check site lint format bench bench-gpu lock clean again
+.PHONY: help lab model test test-all grade progress practice worksheet cards lab-report reset update doctor release build check site lint format bench bench-gpu lock clean again
 
 help: ## show this list
 	@echo "Attention, from pencil to kernel."
@@ -56,6 +56,9 @@ practice: $(STAMP) ## set a problem to solve on paper and check its steps (ARGS=
 
 cards: $(TOOLS) ## write cards for Anki and as CSV into cards/
 	$(PY) -m course_utils cards --out cards $(ARGS)
+
+lab-report: $(STAMP) ## write your lab report, a page to print, lab-report.html (ARGS='--name "Ada Lovelace"')
+	$(PY) -m course_utils lab-report $(ARGS)
 
 reset: $(STAMP) ## start a day's exercises afresh and keep the old ones (DAY=1)
 	$(PY) -m course_utils reset $(or $(DAY),$(error name the day, as in: make reset DAY=1))

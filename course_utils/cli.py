@@ -184,6 +184,18 @@ def cards(
     print(f"{made.cards} cards: {made.deck} for Anki, {made.table} for other programs")
 
 
+@app.command("lab-report", rich_help_panel=LEARN, epilog=_examples('course lab-report --name "Ada Lovelace"'))
+def lab_report(
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("lab-report.html"),
+    name: Annotated[str, typer.Option(help="Your name on the page.", show_default="a line to write it on")] = "",
+    root: Root = Path(),
+) -> None:
+    """Write your lab report, a page to print: your parts, your training, and your answers to three questions."""
+    from course_utils.learner.lab_report import write_lab_report
+
+    print(f"your lab report: {write_lab_report(root, out, name)}")
+
+
 @app.command(rich_help_panel=LEARN, epilog=_examples("course reset 1"))
 def reset(
     day: Annotated[int, typer.Argument(metavar="DAY", help="The number of the day.")],

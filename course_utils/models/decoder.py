@@ -1,6 +1,6 @@
 """A small causal decoder, and generation from it: recomputed at every step, or with a cache in each layer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import torch
@@ -112,7 +112,9 @@ class Decoder(nn.Module):
 class Block(nn.Module):
     """Attention, then a feed-forward network; each reads a normalised x and adds what it found to x ("pre-norm").
 
-    With d_ff 0 there is attention only. Source: Xiong et al. 2020, section 3.3, table 1 and figure 1b.
+    With d_ff 0 there is attention only. own is a function that stands in the place of forward, where there is one: it
+    takes the block, x and the options of the attention, and returns (x, weights).
+    Source: Xiong et al. 2020, section 3.3, table 1 and figure 1b.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class Block(nn.Module):
         eps: float,
     ) -> None:
         super().__init__()
+        self.own: Callable[[Block, Tensor, dict[str, Any]], tuple[Tensor, Tensor]] | None = None
         norm = RMSNorm if gated else nn.LayerNorm
         self.attention_norm = norm(d_model, eps)
         self.attention = MultiHeadAttention(d_model, n_heads, n_kv_heads, scale=scale)
@@ -146,7 +149,10 @@ class Block(nn.Module):
         head_mask: Tensor | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        options = {"mask": mask, "cache": cache, "lengths": lengths, "head_mask": head_mask}
+        options: dict[str, Any] = {"mask": mask, "cache": cache, "lengths": lengths, "head_mask": head_mask}
+        if self.own is not None:
+            x, weights = self.own(self, x, options)
+            return (x, weights) if return_weights else x
         attended, weights = self.attention(self.attention_norm(x), return_weights=True, **options)
         x = x + attended  # (B, T, d_model)
         if self.feed_forward is not None:
@@ -185,6 +191,28 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+PARTS = ("split_heads", "merge_heads", "rotate", "grouped_attention", "mask", "block")
+
+
+def put_parts(model: Decoder, parts: Mapping[str, Callable], layers: Sequence[int] | None = None) -> None:
+    """Put somebody's own functions into these layers of the model, or into all, by their names in PARTS.
+
+    `block` becomes `Block.own`, and the others enter `MultiHeadAttention.own`. Raises ValueError for a name or a layer
+    that is not there.
+    """
+    numbers = range(len(model.blocks))
+    chosen = numbers if layers is None else layers
+    if unknown := sorted({*parts} - {*PARTS}):
+        raise ValueError(f"the model has no part {unknown[0]}; its parts are {', '.join(PARTS)}")
+    if strange := [layer for layer in chosen if layer not in numbers]:
+        raise ValueError(f"the model has no layer {strange[0]}; its layers are 0 to {numbers[-1]}")
+    of_attention = {name: part for name, part in parts.items() if name != "block"}
+    for layer in chosen:
+        block = cast(Block, model.blocks[layer])
+        block.attention.own.update(of_attention)
+        block.own = parts.get("block", block.own)
 
 
 def new_caches(model: Decoder, kind: Callable[..., Kept], batch: int, **sizes: Any) -> list[Kept]:

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,20 +19,12 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from course_utils.attention.cache import Cache, ContiguousCache
-from course_utils.attention.multihead import MultiHeadAttention
 from course_utils.attention.shapes import whole
-from course_utils.models.decoder import Decoder, generate, new_caches
+from course_utils.models.decoder import PARTS, Decoder, generate, new_caches, put_parts
 from course_utils.models.pretrained import store
 from course_utils.models.pretrained.tokenizer import Tokenizer
 
-OWN = (
-    "split_heads",
-    "merge_heads",
-    "rotate",
-    "grouped_attention",
-    "mask",
-    "writes",
-)  # what of it can be somebody's own
+OWN = (*PARTS, "writes")  # what of it can be somebody's own
 
 
 @dataclass(frozen=True)
@@ -52,21 +44,13 @@ class Real:
     def with_parts(self, parts: Mapping[str, Callable], layers: Sequence[int] | None = None) -> Real:
         """Return the same model with somebody's own functions in these layers, or in all; both share their weights.
 
-        parts by name: those of `MultiHeadAttention.own`, and `writes`. Raises ValueError for a name or a layer that is
+        parts by name: those of `decoder.put_parts`, and `writes`. Raises ValueError for a name or a layer that is
         not there, and for `writes` in some layers only: it works with the whole model.
         """
-        numbers = range(len(self.model.blocks))
-        chosen = numbers if layers is None else layers
-        if unknown := sorted({*parts} - {*OWN}):
-            raise ValueError(f"the model has no part {unknown[0]}; its parts are {', '.join(OWN)}")
-        if strange := [layer for layer in chosen if layer not in numbers]:
-            raise ValueError(f"the model has no layer {strange[0]}; its layers are 0 to {numbers[-1]}")
         if "writes" in parts and layers is not None:
             raise ValueError("writes works with the whole model: leave the layers out")
         model = copy.deepcopy(self.model, {id(weights): weights for weights in self.model.parameters()})
-        for layer in chosen:
-            attention = cast(MultiHeadAttention, model.blocks[layer].attention)
-            attention.own.update((name, part) for name, part in parts.items() if name != "writes")
+        put_parts(model, {name: part for name, part in parts.items() if name != "writes"}, layers)
         return replace(self, model=model, writes=parts.get("writes", self.writes))
 
     def answer(self, message: str, most: int = 64) -> str:

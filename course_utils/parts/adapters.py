@@ -4,21 +4,24 @@ Each adapter takes the answer and returns a function for `MultiHeadAttention.own
 attention for one text as attend(q, k, v, mask, dropout, scale): q is (1, h, n, d), k and v are (1, h_kv, m, d), and the
 queries belong to the last n of m tokens. attend returns (output, weights): (1, h, n, d) and None. If an answer returns
 another shape than its exercise asks for, the adapter raises ValueError, so that no broadcasting hides the mistake.
+The adapters of answers that a model can be trained with (`Slot.trains`) take batches, too, and let gradients through.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_utils.attention.cache import Cache, ContiguousCache
 from course_utils.attention.masks import causal, sink_window, sliding_window
 from course_utils.attention.multihead import grouped_attention
-from course_utils.models.decoder import Decoder, new_caches
+from course_utils.models.decoder import Block, Decoder, GatedFeedForward, new_caches
 
 BLOCK = 4  # tokens per block, and keys per tile; other text lengths than multiples of it end with a partly filled block
 QUERIES = 6  # queries per tile; unequal to BLOCK, so that tiles on the diagonal differ from each other
@@ -55,11 +58,11 @@ def softmax_of_arrays(answer: Callable) -> Attend:
 
 
 def softmax_under_mask(answer: Callable) -> Attend:
-    """Adapt masked_softmax(scores, mask), tensors: it gets the scores (1, h, n, m) of all heads and a mask (n, m)."""
+    """Adapt masked_softmax(scores, mask), tensors: it gets the scores (B, h, n, m) of all heads, and a mask (n, m)."""
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *_: object) -> tuple[Tensor, None]:
         scores = _scores(q, k)
-        weights = answer(scores, causal(q.shape[2], k.shape[2]))
+        weights = answer(scores, _of_one_text(mask, q, k))
         return _fitting(weights, scores.shape, q) @ _per_query_head(v, q), None
 
     return attend
@@ -94,10 +97,10 @@ def attention_of_arrays(answer: Callable) -> Attend:
 
 
 def attention_of_groups(answer: Callable) -> Attend:
-    """Adapt grouped_query_attention(q, k, v, mask), tensors: it gets the model's own tensors, and a mask (n, m)."""
+    """Adapt grouped_query_attention(q, k, v, mask), tensors: it gets the model's own tensors, and its mask (n, m)."""
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, *_: object) -> tuple[Tensor, None]:
-        return _fitting(answer(q, k, v, causal(q.shape[2], k.shape[2])), q.shape, q), None
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *_: object) -> tuple[Tensor, None]:
+        return _fitting(answer(q, k, v, _of_one_text(mask, q, k)), q.shape, q), None
 
     return attend
 
@@ -232,6 +235,42 @@ def rotate(answer: Callable) -> Callable[[Tensor, Tensor, float], Tensor]:
         return _fitting(answer(x, positions.reshape(-1), base), x.shape, x)
 
     return turn
+
+
+def block(answer: Callable) -> Callable[[Block, Tensor, dict[str, Any]], tuple[Tensor, Tensor]]:
+    """Adapt Block(attention, d_model, d_ff), a module: it gets the attention and the weights of a block of the model.
+
+    The adapted function raises ValueError for a block without a gated feed-forward network.
+    """
+    made = WeakKeyDictionary[Block, tuple[_Attention, Any]]()
+
+    def run(block: Block, x: Tensor, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        network = block.feed_forward
+        if not isinstance(network, GatedFeedForward):
+            raise ValueError("the block has no gated feed-forward network, which the exercise asks for")
+        if block not in made:
+            with torch.random.fork_rng(devices=[]):  # the answer draws weights, which the model's own replace
+                attention = _Attention()
+                made[block] = attention, answer(attention, x.shape[-1], network.gate.out_features)
+        attention, own = made[block]
+        attention.call = partial(block.attention, **(options | {"return_weights": True}))
+        own.norm_1.weight, own.norm_2.weight = block.attention_norm.weight, block.feed_forward_norm.weight
+        for name in ("gate", "up", "down"):
+            getattr(own, name).weight = getattr(network, name).weight
+        return _fitting(own(x, options["mask"]), x.shape, x), attention.weights
+
+    return run
+
+
+class _Attention(nn.Module):
+    """The attention of a block, as day 4 calls it: attention(x, mask) gives a tensor. It keeps the weights."""
+
+    call: Callable[..., tuple[Tensor, Tensor]]
+    weights: Tensor
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        output, self.weights = self.call(x, mask=mask)
+        return output
 
 
 def writes(answer: Callable) -> Callable[[Decoder, Sequence[int], int], list[int]]:
@@ -433,6 +472,12 @@ def _scores(q: Tensor, k: Tensor) -> Tensor:
     return q @ _per_query_head(k, q).mT / q.shape[-1] ** 0.5
 
 
+def _of_one_text(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
+    """Return the mask (n, m) with which the model calls its attention; without one, the causal mask."""
+    n, m = q.shape[2], k.shape[2]
+    return causal(n, m) if mask is None else mask.expand(1, 1, n, m)[0, 0]
+
+
 def _keys_up_to(q: Tensor, k: Tensor) -> Iterator[tuple[int, int]]:
     """Return the index of each query, with the number of keys up to the query's own position."""
     n, m = q.shape[2], k.shape[2]
@@ -449,7 +494,7 @@ def _fitting(result: Any, shape: Sequence[int], like: Tensor) -> Tensor:
 
     Raises ValueError for a wrong shape, and TypeError for a boolean in place of a number or the reverse.
     """
-    tensor = result.detach() if isinstance(result, Tensor) else torch.as_tensor(np.asarray(result))
+    tensor = result if isinstance(result, Tensor) else torch.as_tensor(np.asarray(result))
     if tuple(tensor.shape) != tuple(shape):
         raise ValueError(f"it returned {tuple(tensor.shape)}, and {tuple(shape)} is asked for")
     if (tensor.dtype == torch.bool) != (like.dtype == torch.bool):

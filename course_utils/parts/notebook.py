@@ -22,6 +22,8 @@ from course_utils.errors import CourseError
 from course_utils.parts.slots import Slot, slot_of
 
 PASSED = "passed"
+NOT_DONE, FAILED, TOO_SLOW = "not done", "failed", "too slow"
+OUTCOMES = {"passed": PASSED, "missing": NOT_DONE, "timeout": TOO_SLOW}  # of a verdict's status; FAILED for all others
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,14 @@ class Row:
         own: the learner's answer; None if the model keeps its own part.
         report: the verdict of the answer's check, or the reason why the answer is not taken.
         hidden: the reason why the answer's mistake cannot show in this model; empty if none is known.
+        outcome: PASSED, NOT_DONE, FAILED or TOO_SLOW.
     """
 
     slot: Slot
     own: Callable | None
     report: str
     hidden: str = ""
+    outcome: str = NOT_DONE
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,10 +96,10 @@ def mine(*names: str, folder: Path = WORK_FOLDER / EXERCISES) -> Parts:
     for slot in slots:
         if (other := taken.setdefault(slot.part, slot)) is not slot:
             raise CourseError(f"{other.name} and {slot.name} are the same part of the model: take one of them")
-    return Parts(tuple(_row(slot, folder) for slot in slots))
+    return Parts(tuple(take(slot, folder) for slot in slots))
 
 
-def _row(slot: Slot, folder: Path) -> Row:
+def take(slot: Slot, folder: Path) -> Row:
     """Return the row of a slot, with the learner's answer if it can be run."""
     path = find_notebook(folder, slot.day)
     if path is None:
@@ -115,18 +119,19 @@ def _row(slot: Slot, folder: Path) -> Row:
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), TimeLimit() as limit:
                 _run(source, namespace)
             if limit.message:
-                return Row(slot, None, limit.message)
+                return Row(slot, None, limit.message, outcome=TOO_SLOW)
             if slot.name not in namespace:
-                return Row(slot, None, f"its cell runs, and does not define {slot.name}")
+                return Row(slot, None, f"its cell runs, and does not define {slot.name}", outcome=FAILED)
             verdict = examine(slot.day, slot.grade_id, namespace)[1]
     except BaseException as error:  # the answer's own, such as SystemExit, but not the learner's Ctrl-C
         if interrupts:
             raise
-        return Row(slot, None, f"its cell raises {type(error).__name__}: {error}".rstrip(": "))
+        return Row(slot, None, f"its cell raises {type(error).__name__}: {error}".rstrip(": "), outcome=FAILED)
     if verdict.status == "missing":
         return Row(slot, None, verdict.message)
-    report = PASSED if verdict.status == "passed" else f"{verdict.status}: {verdict.message}"
-    return Row(slot, namespace[slot.name], report, slot.hidden.get(verdict.mistake or "", ""))
+    outcome = OUTCOMES.get(verdict.status, FAILED)
+    report = PASSED if outcome == PASSED else f"{verdict.status}: {verdict.message}"
+    return Row(slot, namespace[slot.name], report, slot.hidden.get(verdict.mistake or "", ""), outcome)
 
 
 @runs_answer("its cell")

@@ -1,6 +1,5 @@
 """The learner's functions as parts of the real model: taken from notebooks, fitted in, and compared."""
 
-import json
 import math
 import signal
 from dataclasses import replace
@@ -8,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from letter_model import of_letters
+from own_notebook import written
 
 from course_utils.answers.day4.exercises import grouped, in_steps
 from course_utils.answers.day5.exercises import PagedCache
@@ -46,13 +46,32 @@ RELATED = {
 }
 
 
-@pytest.fixture(scope="module")
-def tiny():
-    real_model = of_letters(heads=4, kv_heads=2, d_ff=48)
+def small(gated=False):
+    real_model = of_letters(heads=4, kv_heads=2, d_ff=48, gated=gated)
     for block in real_model.model.blocks:
         for each in (block.attention.q_proj, block.attention.out_proj):
             each.weight.mul_(4)  # heads that look at few tokens, and whose output counts
     return real_model
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return small()
+
+
+@pytest.fixture(scope="module")
+def modern():
+    real_model = small(gated=True)
+    real_model.model.embedding.weight.mul_(0.03)  # tokens so near zero that the eps of a norm counts
+    for block in real_model.model.blocks:
+        block.attention_norm.weight.mul_(2)  # and two norms that differ
+    return real_model
+
+
+@pytest.fixture
+def fitting(slot, tiny, modern):
+    """A model that has the part of the slot."""
+    return modern if slot.part == "block" else tiny
 
 
 def filled(slot, answer, report=PASSED, hidden=""):
@@ -67,8 +86,8 @@ def reference(slot):
 
 
 @BY_NAME
-def test_a_right_answer_changes_nothing(tiny, slot):
-    comparison = compare(tiny, filled(slot, reference(slot)), text=TEXT, most=6)
+def test_a_right_answer_changes_nothing(fitting, slot):
+    comparison = compare(fitting, filled(slot, reference(slot)), text=TEXT, most=6)
     assert not comparison.shows and comparison.before, str(comparison)
 
 
@@ -90,14 +109,14 @@ def test_a_mistake_that_a_relation_names_is_said_not_to_show(tiny, grade_id, rel
 
 @pytest.mark.thorough("all known mistakes are tried as parts of a model")
 @BY_NAME
-def test_every_known_mistake_shows_or_is_listed(tiny, slot):
+def test_every_known_mistake_shows_or_is_listed(fitting, slot):
     if slot.part == "rotate":
-        tiny = tiny.with_parts({})  # a model of its own, with another base than an answer's default
-        for block in tiny.model.blocks:
+        fitting = fitting.with_parts({})  # a model of its own, with another base than an answer's default
+        for block in fitting.model.blocks:
             block.attention.rope = replace(block.attention.rope, base=1e5)
     mistakes = all_exercises(slot.day)[slot.grade_id].mistakes
     comparisons = {
-        each.name: compare(tiny, filled(slot, each.answer), text=TEXT, most=MOST[slot.part]) for each in mistakes
+        each.name: compare(fitting, filled(slot, each.answer), text=TEXT, most=MOST[slot.part]) for each in mistakes
     }
     assert {name for name, each in comparisons.items() if not each.shows} <= set(slot.hidden)
 
@@ -112,12 +131,13 @@ def test_in_the_real_model_a_right_answer_changes_nothing_and_a_wrong_one_shows(
 
 
 @BY_NAME
-def test_a_known_mistake_shows_or_is_said_not_to(tiny, slot):
+def test_a_known_mistake_shows_or_is_said_not_to(fitting, slot):
     mistakes = all_exercises(slot.day)[slot.grade_id].mistakes
     wrong = next(mistake for mistake in mistakes if mistake.name not in slot.hidden)
-    assert compare(tiny, filled(slot, wrong.answer), text=TEXT, most=6).shows, wrong.name
+    assert compare(fitting, filled(slot, wrong.answer), text=TEXT, most=6).shows, wrong.name
     for mistake in [mistake for mistake in mistakes if mistake.name in slot.hidden][:1]:
-        comparison = compare(tiny, filled(slot, mistake.answer, "failed", slot.hidden[mistake.name]), text=TEXT, most=6)
+        told = filled(slot, mistake.answer, "failed", slot.hidden[mistake.name])
+        comparison = compare(fitting, told, text=TEXT, most=6)
         assert not comparison.shows and slot.hidden[mistake.name] in str(comparison), mistake.name
 
 
@@ -200,15 +220,6 @@ def test_who_chooses_tokens_ends_with_the_turn(tiny):
 
 
 # --- the notebooks ----------------------------------------------------------------------------------------------------
-
-
-def written(folder, day, *cells):
-    """A learner's notebook of a day, with the cells given."""
-    folder.mkdir(exist_ok=True)
-    code = [{"cell_type": "code", "source": cell, "metadata": {}, "outputs": []} for cell in cells]
-    notebook = {"cells": code, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}
-    (folder / f"day{day}_mine.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-    return folder
 
 
 def test_an_answer_is_taken_with_what_it_uses_and_nothing_else_runs(tmp_path, tiny):

@@ -37,7 +37,7 @@ ROOMS = {
     "guesses": set(),
     "cards": {"checks", "views"},
     "parts": {"attention", "checks", "models", "serving"},
-    "learner": {"answer_key", "authoring", "grading", "progress"},
+    "learner": {"answer_key", "authoring", "grading", "parts", "progress", "views"},
     "doctor": {"models", "sandbox"},
     "site": {"answer_key", "authoring", "cards", "views"},
     "cli": {"answer_key", "authoring", "cards", "doctor", "sandbox", "grading", "learner", "practice", "site"},
