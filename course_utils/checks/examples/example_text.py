@@ -93,7 +93,7 @@ def literal(value: Any, *, tensors: bool = False) -> str | None:
         parts = [literal(part, tensors=tensors) for part in value]
         inside = ", ".join(map(str, parts)) + ("," if len(parts) == 1 else "")
         return None if None in parts else f"({inside})"
-    if value is None or isinstance(value, (bool, int, float, str, list)):
+    if value is None or isinstance(value, (bool, int, float, str, bytes, list)):
         return repr(value).replace("-inf", "-math.inf")
     as_code: Callable[[], str] | None = getattr(value, "as_code", None)
     return as_code() if as_code else None

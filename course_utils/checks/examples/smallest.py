@@ -196,7 +196,7 @@ def count_numbers(args: Any) -> int:
     """
     if is_blank(args):
         return np.ndim(args)
-    if isinstance(args, (tuple, list)):
+    if isinstance(args, (tuple, list, bytes)):
         return sum(map(count_numbers, args))
     if isinstance(args, np.ndarray):
         return args.size
@@ -244,7 +244,7 @@ def size_of(args: Any) -> tuple[int, int, int, float]:
 
 
 def _flat(args: Any) -> list[float]:
-    if isinstance(args, (tuple, list)):
+    if isinstance(args, (tuple, list, bytes)):
         return [number for each in args for number in _flat(each)]
     if isinstance(args, np.ndarray):
         return args.astype(float).ravel().tolist()

@@ -22,6 +22,9 @@ LIBRARY_LOGSUMEXP = {
     "logaddexp": "reduced over an axis it is the log-sum-exp that you are asked to write",
     "log_softmax": "it holds the log-sum-exp that you are asked to write",
 }
+LIBRARY_CROSS_ENTROPY = LIBRARY_LOGSUMEXP | dict.fromkeys(
+    ("cross_entropy", "nll_loss"), "it is the loss that you are asked to write"
+)
 AUTOGRAD = dict.fromkeys(
     ("autograd", "backward", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "make_dual"),
     "the gradients are to be worked out by hand, not by autograd",

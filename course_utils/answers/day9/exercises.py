@@ -1,0 +1,867 @@
+"""Day 9: the answers to its exercises, and the mistakes that people make in them.
+
+Those marked with a source are bugs that were public in a library or in a model's code.
+"""
+
+import numpy as np
+
+from course_utils.checks.judge.exercise import Exercise, Mistake
+
+# One merge ------------------------------------------------------------------------------------------------------------
+
+
+def counted(tokens, step=1):
+    """How often each pair of neighbours comes, in the order in which they come first."""
+    counts = {}
+    for i in range(0, len(tokens) - 1, step):
+        pair = tokens[i], tokens[i + 1]
+        counts[pair] = counts.get(pair, 0) + 1
+    return counts
+
+
+def counted_apart(tokens):
+    """The same, without places that overlap."""
+    counts = {}
+    for pair in counted(tokens):
+        i = 0
+        while i < len(tokens) - 1:
+            if (tokens[i], tokens[i + 1]) == pair:
+                counts[pair] = counts.get(pair, 0) + 1
+                i += 1
+            i += 1
+    return counts
+
+
+def counted_either_way(tokens):
+    """The same, where a pair and its reverse are one."""
+    counts = counted(tokens)
+    return {pair: counts[pair] + (counts.get(pair[::-1], 0) if pair[0] != pair[1] else 0) for pair in counts}
+
+
+def replaced(tokens, pair, new, most=None, kept=(), reverse=False, last=1):
+    """The tokens with the pair replaced from the left, at most so often; `kept` comes after each new token."""
+    out, i, count = [], 0, 0
+    while i < len(tokens):
+        here = tuple(tokens[i : i + 2])
+        found = here == pair or (reverse and here == pair[::-1])
+        if found and i < len(tokens) - last and (most is None or count < most):
+            out += [new, *kept]
+            count += 1
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+def replaced_from_the_right(tokens, pair, new):
+    return replaced(tokens[::-1], pair[::-1], new)[::-1]
+
+
+def replaced_at_each_place(tokens, pair, new):
+    """Places that overlap are all replaced."""
+    out, i = [], 0
+    while i < len(tokens):
+        if tuple(tokens[i : i + 2]) == pair:
+            out.append(new)
+            i += 1 if tuple(tokens[i + 1 : i + 3]) == pair else 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return out
+
+
+def replaced_by_another_loop(tokens, pair, new):
+    """Only pairs of neighbours are looked at: what is left at the end is lost."""
+    out, i = [], 0
+    while i < len(tokens) - 1:
+        found = (tokens[i], tokens[i + 1]) == pair
+        out.append(new if found else tokens[i])
+        i += 2 if found else 1
+    return out
+
+
+def most_often(counts, tie=lambda pair: pair):
+    return min(counts, key=lambda pair: (-counts[pair], tie(pair)))
+
+
+def merging(count=counted, choose=most_often, replace=replaced, given=lambda pair, merged: (pair, merged)):
+    """merge_step with one step exchanged for a wrong one; every step not named is right."""
+
+    def merge_step(tokens, new):
+        pair = choose(count(tokens))
+        return given(pair, replace(tokens, pair, new))
+
+    return merge_step
+
+
+MERGE_MISTAKES = (
+    Mistake("the first pair of a tie", merging(choose=lambda counts: max(counts, key=counts.get)),
+        "Of pairs that come equally often, you take the one that comes first in the text. Take the smallest: "
+        "min over (−count, pair) does."),
+    Mistake("the last pair of a tie", merging(choose=lambda counts: max(reversed(list(counts)), key=counts.get)),
+        "Of pairs that come equally often, you take the one that comes last in the text. Take the smallest."),
+    Mistake("the largest pair of a tie", merging(choose=lambda counts: max(counts, key=lambda pair: (counts[pair],
+            pair))),
+        "Of pairs that come equally often, you take the largest. Take the smallest: max over (count, pair) looks for "
+        "the largest of both."),
+    Mistake("ties by the first token alone", merging(choose=lambda counts: most_often(counts, lambda pair: pair[0])),
+        "Of pairs that come equally often, only the first tokens are compared. Where these are equal, the second "
+        "decides."),
+    Mistake("ties by the second token", merging(choose=lambda counts: most_often(counts, lambda pair: pair[::-1])),
+        "Of pairs that come equally often, the second tokens are compared first. Compare the first ones first."),
+    Mistake("the rarest pair", merging(choose=lambda counts: min(counts, key=lambda pair: (counts[pair], pair))),
+        "You take the pair that comes least often. Take the one that comes most often."),
+    Mistake("the smallest pair", merging(choose=min),
+        "You take the smallest pair of all. Only of those that come most often, take the smallest."),
+    Mistake("the first pair", merging(choose=lambda counts: next(iter(counts))),
+        "You take the first pair of the text. Count all pairs, and take the one that comes most often."),
+    Mistake("counted without overlap", merging(count=counted_apart),
+        "You count pairs without overlap. Each place counts: in 7 7 7 the pair (7, 7) comes twice."),
+    Mistake("counted at every other place", merging(count=lambda tokens: counted(tokens, 2)),
+        "You count only the pairs that begin at places 0, 2, 4, … Each token but the last begins a pair."),
+    Mistake("a pair and its reverse as one", merging(count=counted_either_way),
+        "You count (a, b) and (b, a) together. They are two different pairs."),
+    Mistake("the last pair not counted", merging(count=lambda tokens: counted(tokens[:-1])),
+        "The last pair is not counted. With n tokens there are n − 1 pairs: range(len(tokens) - 1)."),
+    Mistake("the reverse replaced too", merging(replace=lambda tokens, pair, new: replaced(tokens, pair, new,
+            reverse=True)),
+        "You replace (b, a) as well as (a, b). The order of the two tokens matters."),
+    Mistake("every place replaced", merging(replace=replaced_at_each_place),
+        "Places that overlap are all replaced. A token that has become part of the new one is used up: go on behind "
+        "it."),
+    Mistake("replaced from the right", merging(replace=replaced_from_the_right),
+        "You replace from the right. From the left, 7 7 7 becomes 256 7."),
+    Mistake("replaced once", merging(replace=lambda tokens, pair, new: replaced(tokens, pair, new, most=1)),
+        "You replace only the first place. Replace the pair wherever it comes."),
+    Mistake("the last pair not replaced", merging(replace=lambda tokens, pair, new: replaced(tokens, pair, new,
+            last=2)),
+        "A pair at the very end is not replaced. The loop ends one place too early."),
+    Mistake("the last token lost", merging(replace=replaced_by_another_loop),
+        "The last token is lost where it is not part of a merge. A loop over pairs never looks at it alone."),
+    Mistake("the second token kept", merging(replace=lambda tokens, pair, new: replaced(tokens, pair, new,
+            kept=pair[1:])),
+        "The second token of a pair stays behind the new one. Skip both."),
+    Mistake("the pair kept", merging(replace=lambda tokens, pair, new: replaced(tokens, pair, new, kept=pair)),
+        "The pair stays behind the new token. The new token takes the place of both."),
+    Mistake("the pair dropped", merging(replace=lambda tokens, pair, new: [
+            token for token in replaced(tokens, pair, new) if token != new]),
+        "The pair is taken out, and nothing put in its place. Put the new token there."),
+    Mistake("nothing replaced", merging(replace=lambda tokens, pair, new: list(tokens)),
+        "The pair is right, and the tokens are as they were. Replace the pair by the new token."),
+    Mistake("both tokens replaced, one by one", merging(replace=lambda tokens, pair, new: [
+            new if token in pair else token for token in tokens]),
+        "Each token of the pair becomes the new one, wherever it is. Only the two side by side do, together as one."),
+    Mistake("the two results exchanged", merging(given=lambda pair, merged: (merged, pair)),
+        "The two results are exchanged. The pair comes first, then the tokens."),
+)  # fmt: skip
+
+
+# Encode and decode ----------------------------------------------------------------------------------------------------
+
+
+def encoding(replace=replaced, order=lambda merges: list(enumerate(merges)), first=256):
+    """encode with one step exchanged for a wrong one; every step not named is right. order: (rank, pair) in turn."""
+
+    def encode(text, merges):
+        tokens = list(text)
+        for rank, pair in order(merges):
+            tokens = replace(tokens, pair, first + rank)
+        return tokens
+
+    return encode
+
+
+def longest_first(text, merges):
+    """From the left, the longest token that fits."""
+    known = {decoding()([256 + rank], merges): 256 + rank for rank in reversed(range(len(merges)))}
+    tokens, i = [], 0
+    while i < len(text):
+        fits = [each for each in known if text[i:].startswith(each)]
+        found = max(fits, key=len, default=text[i : i + 1])
+        tokens.append(known.get(found, text[i]))
+        i += len(found)
+    return tokens
+
+
+def first_place_first(text, merges):
+    """From the left, whatever pair can be merged, until there is none."""
+    tokens = list(text)
+    while True:
+        found = [i for i in range(len(tokens) - 1) if (tokens[i], tokens[i + 1]) in merges]
+        if not found:
+            return tokens
+        i = found[0]
+        tokens[i : i + 2] = [256 + merges.index((tokens[i], tokens[i + 1]))]
+
+
+def decoding(first=256, unfold=lambda left, right: left + right, deep=True, order=lambda tokens: tokens,
+        made=lambda parts: b"".join(parts)):  # fmt: skip
+    """decode with one step exchanged for a wrong one; every step not named is right."""
+
+    def decode(tokens, merges):
+        words = [bytes([byte]) for byte in range(first)]
+        for left, right in merges:
+            words.append(unfold(words[left], words[right]) if deep else bytes([left % 256, right % 256]))
+        return made([words[token] for token in order(tokens)])
+
+    return decode
+
+
+def unfolded_once(tokens, merges):
+    return bytes(byte for token in tokens for byte in ((token,) if token < 256 else merges[token - 256]))
+
+
+def tokenised(name, message, encode=None, decode=None):
+    return Mistake(name, {"encode": encode or encoding(), "decode": decode or decoding()}, message)
+
+
+TOKEN_MISTAKES = (
+    tokenised("the longest token first", "encode takes the longest token that fits, from the left. The merges come in "
+        "the order of the list, each in the whole text, as they were learned.", longest_first),
+    tokenised("the first place first", "encode merges the first pair in the text that it finds in the list. The first "
+        "merge of the list goes first, wherever it is in the text.", first_place_first),
+    tokenised("the last merge first", "encode begins with the last merge of the list. Begin with the first: later "
+        "ones are made of its token.", encoding(order=lambda merges: list(enumerate(merges))[::-1])),
+    tokenised("each merge once", "encode makes each merge at one place only. A pair is replaced wherever it is.",
+        encoding(replace=lambda tokens, pair, new: replaced(tokens, pair, new, most=1))),
+    tokenised("merges from the right", "encode merges from the right. From the left, a a a becomes 256 97.",
+        encoding(replace=replaced_from_the_right)),
+    tokenised("places that overlap", "encode replaces places that overlap. A token that has become part of a merge is "
+        "used up.", encoding(replace=replaced_at_each_place)),
+    tokenised("the last token lost", "encode loses the last token where it is not part of a merge.",
+        encoding(replace=replaced_by_another_loop)),
+    tokenised("the last pair not replaced", "encode does not look at the last pair. The loop ends one place too early.",
+        encoding(replace=lambda tokens, pair, new: replaced(tokens, pair, new, last=2))),
+    tokenised("the second token kept", "encode leaves the second token of a pair behind the new one. Skip both.",
+        encoding(replace=lambda tokens, pair, new: replaced(tokens, pair, new, kept=pair[1:]))),
+    tokenised("the reverse too", "encode merges (b, a) as well as (a, b). The order of the two matters.",
+        encoding(replace=lambda tokens, pair, new: replaced(tokens, pair, new, reverse=True))),
+    tokenised("the first merge alone", "encode makes the first merge only. Go through the whole list.",
+        encoding(order=lambda merges: list(enumerate(merges))[:1])),
+    tokenised("without the last merge", "encode leaves out the last merge of the list.",
+        encoding(order=lambda merges: list(enumerate(merges))[:-1])),
+    tokenised("without the first merge", "encode leaves out the first merge of the list.",
+        encoding(order=lambda merges: list(enumerate(merges))[1:])),
+    tokenised("one number too many", "encode numbers the merges from 257. There are 256 bytes, 0 to 255, so merge 0 "
+        "makes 256.", encoding(first=257)),
+    tokenised("one number too few", "encode numbers the merges from 255, which is a byte. Merge 0 makes 256.",
+        encoding(first=255)),
+    tokenised("numbers from 0", "encode numbers the merges from 0, where there are bytes. Merge 0 makes 256.",
+        encoding(first=0)),
+    tokenised("bytes as they are", "encode returns the bytes as they are. Apply the merges.",
+        lambda text, merges: list(text)),
+    tokenised("undone once", "decode undoes one merge only. What it finds may be tokens of merges again.",
+        decode=unfolded_once),
+    tokenised("larger tokens cut", "decode takes tokens of earlier merges for bytes. They stand for the bytes of two "
+        "tokens.", decode=decoding(deep=False)),
+    tokenised("the pair exchanged", "decode puts the right token of a pair first. The left one comes first.",
+        decode=decoding(unfold=lambda left, right: right + left)),
+    tokenised("tokens in reverse", "decode gives the tokens in reverse. Their order is that of the text.",
+        decode=decoding(order=lambda tokens: tokens[::-1])),
+    tokenised("bytes in reverse", "decode gives the bytes in reverse. Their order is that of the text.",
+        decode=decoding(made=lambda parts: b"".join(parts)[::-1])),
+    tokenised("bytes that are no text replaced", "decode goes through a text and puts � where the bytes are none. "
+        "Bytes need not be a text: return them as they are.",
+        decode=decoding(made=lambda parts: b"".join(parts).decode("utf-8", "replace").encode())),
+    tokenised("bytes that are no text left out", "decode leaves out bytes that are no text. Return all of them.",
+        decode=decoding(made=lambda parts: b"".join(parts).decode("utf-8", "ignore").encode())),
+    tokenised("only the left token", "decode gives only the left token of each pair.",
+        decode=decoding(unfold=lambda left, right: left)),
+    tokenised("only the right token", "decode gives only the right token of each pair.",
+        decode=decoding(unfold=lambda left, right: right)),
+)  # fmt: skip
+
+
+# The loss with padding ------------------------------------------------------------------------------------------------
+
+
+def log_sum_exp(logits, axis=-1):
+    most = logits.max(axis=axis, keepdims=True)
+    return (most + np.log(np.exp(logits - most).sum(axis=axis, keepdims=True))).squeeze(axis)
+
+
+def losses_of(logits, targets):
+    """The loss of each token, of rows of logits (n, V) and targets (n)."""
+    return log_sum_exp(logits) - logits[np.arange(len(targets)), targets]
+
+
+def above(logits):
+    """The sum of exps with the largest logit of each token taken off: from 1 to the number of words."""
+    return np.exp(log_sum_exp(logits) - logits.max(axis=-1))
+
+
+def real_places(targets, lengths):
+    return np.arange(targets.shape[1]) < lengths[:, None]
+
+
+def over_real(real=real_places, losses=losses_of, mean=lambda losses, real: losses.mean()):
+    """padded_loss with one step exchanged for a wrong one; every step not named is right.
+
+    real(targets, lengths): which places count. mean(losses, real): of the losses of these, one after the other.
+    """
+
+    def padded_loss(logits, targets, lengths):
+        counted = real(targets, lengths)
+        return mean(losses(logits[counted], targets[counted]), counted)
+
+    return padded_loss
+
+
+def in_a_grid(losses, real):
+    """The losses at their places (B, T), 0 elsewhere."""
+    grid = np.zeros(real.shape)
+    grid[real] = losses
+    return grid
+
+
+def every_place(logits, targets, lengths):
+    """The losses of all places (B, T), padding too, with whatever its targets are."""
+    words = np.clip(targets, 0, logits.shape[-1] - 1)
+    return log_sum_exp(logits) - np.take_along_axis(logits, words[:, :, None], axis=2)[:, :, 0]
+
+
+def with_a_mask(logits, targets, lengths):
+    real = real_places(targets, lengths)
+    return (every_place(logits, targets, lengths) * real).sum() / real.sum()
+
+
+def over_axis(axis):
+    """The log-sum-exp over another axis than that of the words."""
+
+    def padded_loss(logits, targets, lengths):
+        sums = np.expand_dims(log_sum_exp(logits, axis), axis)
+        return losses_over_real(sums - logits, targets, lengths)
+
+    return padded_loss
+
+
+def losses_over_real(surprise, targets, lengths):
+    """The mean of what each real target has in `surprise` (B, T, V)."""
+    real = real_places(targets, lengths)
+    return surprise[real, targets[real]].mean()
+
+
+def shifted_targets(logits, targets, lengths):
+    """The targets are moved by one more place."""
+    real = real_places(targets, lengths)[:, 1:]
+    return losses_of(logits[:, :-1][real], targets[:, 1:][real]).mean()
+
+
+def by_probability(least):
+    def losses(logits, targets):
+        exps = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        shares = exps / exps.sum(axis=-1, keepdims=True)
+        return -np.log(shares[np.arange(len(targets)), targets] + least)
+
+    return losses
+
+
+def without_a_shift(logits, targets):
+    return np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(len(targets)), targets]
+
+
+def with_one_shift(logits, targets):
+    """The largest logit of all tokens is taken off everywhere."""
+    most = logits.max()
+    return most + np.log(np.exp(logits - most).sum(axis=-1)) - logits[np.arange(len(targets)), targets]
+
+
+LOSS_MISTAKES = (
+    Mistake("exp without the largest logit taken off", over_real(losses=without_a_shift),
+        "exp overflows: take the largest logit of each token off before exp, and add it again after the logarithm.",
+        overflow=True),
+    Mistake("one shift for all tokens", over_real(losses=with_one_shift),
+        "One largest logit is taken off everywhere, so that exp gives 0 for tokens whose logits are far below. Each "
+        "token has its own: axis=-1, keepdims=True."),
+    Mistake("padding counts too", lambda logits, targets, lengths: every_place(logits, targets, lengths).mean(),
+        "Padding is in the sum as well as in the count. Leave out all places from lengths[b] on."),
+    Mistake("divided by all places", over_real(mean=lambda losses, real: losses.sum() / real.size),
+        "The sum is over real tokens, but it is divided by the number of all places. Divide by the number of real "
+        "tokens."),
+    Mistake("multiplied by a mask", with_a_mask,
+        "Padding is multiplied by 0, and 0 · NaN is NaN. Choose the real places first: logits[real], or np.where on "
+        "the losses."),
+    Mistake("the mean of the rows' means", over_real(mean=lambda losses, real: (in_a_grid(losses, real).sum(axis=1)
+            / real.sum(axis=1)).mean()),
+        "Each row has its own mean, and these are averaged: tokens of short rows count for more. Sum over all real "
+        "tokens, then divide once."),
+    Mistake("divided by the rows", over_real(mean=lambda losses, real: losses.sum() / len(real)),
+        "The sum is divided by the number of rows. Divide by the number of real tokens."),
+    Mistake("the sum", over_real(mean=lambda losses, real: losses.sum()),
+        "This is the sum. Divide by the number of real tokens."),
+    Mistake("one place more", over_real(real=lambda targets, lengths: np.arange(targets.shape[1]) <= lengths[:, None]),
+        "One place of padding counts in each row. Places 0 to lengths[b] − 1 are real."),
+    Mistake("one place fewer", over_real(real=lambda targets, lengths: np.arange(targets.shape[1]) < lengths[:, None]
+            - 1),
+        "The last real token of each row is left out. Places 0 to lengths[b] − 1 are real."),
+    Mistake("the first place left out", over_real(real=lambda targets, lengths: real_places(targets, lengths)
+            & (np.arange(targets.shape[1]) > 0)),
+        "The first token of each row is left out. Its target is given like all others."),
+    Mistake("padding on the left", over_real(real=lambda targets, lengths: real_places(targets, lengths)[:, ::-1]),
+        "The last places of each row are taken for real ones. The first lengths[b] are: the padding is on the right."),
+    Mistake("the padding alone", over_real(real=lambda targets, lengths: ~real_places(targets, lengths)),
+        "The mean is over the padding. It is over all other places."),
+    Mistake("the first row's length for all", over_real(real=lambda targets, lengths: real_places(targets,
+            np.full_like(lengths, lengths[0]))),
+        "All rows have the length of the first. Each has its own: lengths[:, None]."),
+    Mistake("the longest row's length for all", over_real(real=lambda targets, lengths: real_places(targets,
+            np.full_like(lengths, lengths.max()))),
+        "All rows have the length of the longest. Each has its own: lengths[:, None]."),
+    Mistake("targets moved once more", shifted_targets,
+        "The targets are moved by one place. They are moved already: targets[b, t] is what comes after token t."),
+    Mistake("the sum over the places", over_axis(1),
+        "The log-sum-exp runs over the places. It runs over the words of each token, the last axis."),
+    Mistake("the sum over the rows", over_axis(0),
+        "The log-sum-exp runs over the rows. It runs over the words of each token, the last axis."),
+    Mistake("in bits", over_real(mean=lambda losses, real: losses.mean() / np.log(2)),
+        "The loss is in bits. The statement asks for nats: np.log."),
+    Mistake("the perplexity", over_real(mean=lambda losses, real: np.exp(losses.mean())),
+        "This is the perplexity, e to the loss. Return the loss itself."),
+    Mistake("the sign", over_real(mean=lambda losses, real: -losses.mean()),
+        "The sign is wrong: a loss is log-sum-exp minus the target's logit, at least 0."),
+    Mistake("the largest logit", over_real(losses=lambda logits, targets: logits.max(axis=-1) - logits[
+            np.arange(len(targets)), targets]),
+        "The target's logit is taken from the largest. Take it from the log-sum-exp of all."),
+    Mistake("log-sum-exp alone", over_real(losses=lambda logits, targets: log_sum_exp(logits)),
+        "The target's logit is not subtracted. The loss is log-sum-exp minus the logit of the target."),
+    Mistake("the target's logit alone", over_real(losses=lambda logits, targets: -logits[np.arange(len(targets)),
+            targets]),
+        "This is minus the target's logit. Log-sum-exp is missing."),
+    Mistake("a small number added", over_real(losses=by_probability(1e-9)),
+        "A small number is added to the probability before the logarithm, so no loss is above a bound. With "
+        "log-sum-exp none is needed."),
+    Mistake("the logarithm of a probability", over_real(losses=by_probability(0)),
+        "A probability is rounded to 0 before its logarithm is taken. Subtract the target's logit from log-sum-exp."),
+    Mistake("the largest logit not added again", over_real(losses=lambda logits, targets: losses_of(logits, targets)
+            - logits.max(axis=-1)),
+        "The largest logit is taken off before exp, and not added again after the logarithm."),
+    Mistake("no logarithm", over_real(losses=lambda logits, targets: losses_of(logits, targets) + above(logits)
+            - np.log(above(logits))),
+        "The sum of exps is not taken to its logarithm."),
+    Mistake("a logarithm to base 2", over_real(losses=lambda logits, targets: losses_of(logits, targets)
+            + np.log2(above(logits)) - np.log(above(logits))),
+        "The logarithm of the sum is one to base 2. exp needs the natural one: np.log."),
+    Mistake("the last row left out", over_real(real=lambda targets, lengths: real_places(targets, lengths)
+            & (np.arange(len(lengths)) < len(lengths) - 1)[:, None]),
+        "The last row is left out."),
+    Mistake("the first row left out", over_real(real=lambda targets, lengths: real_places(targets, lengths)
+            & (np.arange(len(lengths)) > 0)[:, None]),
+        "The first row is left out."),
+    Mistake("the largest loss", over_real(mean=lambda losses, real: losses.max()),
+        "This is the largest loss of a token. Take the mean."),
+    Mistake("one minus the probability", over_real(losses=lambda logits, targets: 1 - np.exp(-losses_of(logits,
+            targets))),
+        "This is 1 minus the probability of the target. The loss is minus its logarithm."),
+)  # fmt: skip
+
+
+# A sampler ------------------------------------------------------------------------------------------------------------
+
+
+def shares_of(logits):
+    exps = np.exp(logits - logits.max())
+    return exps / exps.sum()
+
+
+def likeliest_first(shares):
+    return np.argsort(-shares, kind="stable")
+
+
+def inverse(shares, kept, u):
+    """The first word whose running sum is above u; shares are those of the kept words and sum to 1."""
+    return kept[min((np.cumsum(shares) <= u).sum(), len(kept) - 1)]
+
+
+def sampling(share=shares_of, order=likeliest_first, count=lambda sorted_, p: (np.cumsum(sorted_) < p).sum() + 1,
+        again=lambda sorted_, logits, p: sorted_ / sorted_.sum(), drawn=inverse,
+        given=lambda kept, token: (kept, token)):  # fmt: skip
+    """top_p with one step exchanged for a wrong one; every step not named is right.
+
+    count(sorted_, p): how many words are kept. again(sorted_, logits, p): the kept shares divided by their sum.
+    """
+
+    def top_p(logits, p, u):
+        shares = share(logits)
+        words = order(shares)
+        kept = words[: max(count(shares[words], p), 1)]
+        return given(kept, drawn(again(shares[kept], logits[kept], p), kept, u))
+
+    return top_p
+
+
+def within(bound):
+    """How many words have more than a bound(shares, p)."""
+    return lambda sorted_, p: (sorted_ >= bound(sorted_, p)).sum()
+
+
+TOP_P_MISTAKES = (
+    Mistake("exp without the largest logit taken off", sampling(share=lambda logits: np.exp(logits)
+            / np.exp(logits).sum()),
+        "exp overflows: take the largest logit off first.", overflow=True),
+    Mistake("without the word that brings it to p", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) <= p).sum()),
+        "The word with which the running sum reaches p is left out, so less than p is kept. The kept words have p or "
+        "more."),  # a bug of many samplers
+    Mistake("one word more", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) < p).sum() + 2),
+        "One word too many is kept. The sum before the last kept word is below p."),
+    Mistake("more than p", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) <= p).sum() + 1),
+        "Where the running sum is p exactly, one more word is kept. p itself is enough."),
+    Mistake("the unlikeliest first", sampling(order=lambda shares: np.argsort(shares, kind="stable")),
+        "The words are sorted upwards. The likeliest comes first."),
+    Mistake("not sorted", sampling(order=lambda shares: np.arange(len(shares))),
+        "The words are kept in the order of the vocabulary. Sort them: the likeliest comes first."),
+    Mistake("equally likely words in reverse", sampling(order=lambda shares: np.argsort(shares, kind="stable")[::-1]),
+        "Of equally likely words the larger number comes first: turning a sorted list around does that. "
+        'Sort minus the probabilities: np.argsort(-p, kind="stable").'),
+    Mistake("not divided by the sum", sampling(again=lambda sorted_, logits, p: sorted_),
+        "The kept probabilities are not divided by their sum, so their running sum ends below 1."),
+    Mistake("divided by p", sampling(again=lambda sorted_, logits, p: sorted_ / max(p, 1e-9)),
+        "The kept probabilities are divided by p. Divide by their own sum, which is p or more."),
+    Mistake("softmax of probabilities", sampling(again=lambda sorted_, logits, p: shares_of(sorted_)),
+        "A softmax of the kept probabilities is taken. Divide them by their sum."),
+    Mistake("drawn in the order of the vocabulary", sampling(drawn=lambda shares, kept, u: inverse(
+            shares[np.argsort(kept)], np.sort(kept), u)),
+        "For the draw the kept words are in the order of the vocabulary. The likeliest comes first there, too."),
+    Mistake("the place in the list", sampling(drawn=lambda shares, kept, u: inverse(shares, np.arange(len(kept)), u)),
+        "The token is its place among the kept words. Return the number of the word: kept[place]."),
+    Mistake("always the likeliest", sampling(drawn=lambda shares, kept, u: kept[0]),
+        "The token is always the likeliest. u decides: the first word whose running sum is above u."),
+    Mistake("always the last", sampling(drawn=lambda shares, kept, u: kept[-1]),
+        "The token is always the last of those that are kept. u decides: the first word whose running sum is above u."),
+    Mistake("counted from the other end", sampling(drawn=lambda shares, kept, u: inverse(shares, kept, 1 - u)),
+        "The draw runs from the other end: 1 − u in place of u."),
+    Mistake("one word too early", sampling(drawn=lambda shares, kept, u: kept[max((np.cumsum(shares) <= u).sum() - 1,
+            0)]),
+        "The drawn word is one too early: the first whose running sum is above u."),
+    Mistake("one word too late", sampling(drawn=lambda shares, kept, u: kept[min((np.cumsum(shares) <= u).sum() + 1,
+            len(kept) - 1)]),
+        "The drawn word is one too late: the first whose running sum is above u."),
+    Mistake("u on a bound", sampling(drawn=lambda shares, kept, u: kept[min((np.cumsum(shares) < u).sum(),
+            len(kept) - 1)]),
+        "Where u is equal to a running sum, the word before is drawn. The running sum has to be above u: "
+        'np.searchsorted(sums, u, side="right").'),
+    Mistake("words above p", sampling(count=within(lambda sorted_, p: p)),
+        "Words are kept that have p or more alone. Keep the fewest whose probabilities together have p or more."),
+    Mistake("words above 1 − p", sampling(count=within(lambda sorted_, p: 1 - p)),
+        "Words are kept that have 1 − p or more alone. Keep the fewest whose probabilities together have p or more."),
+    Mistake("words near the likeliest", sampling(count=within(lambda sorted_, p: p * sorted_[0])),
+        "Words are kept that have p times the largest probability or more, which is another method (min-p). Keep the "
+        "fewest that together have p or more."),
+    Mistake("a share of the vocabulary", sampling(count=lambda sorted_, p: int(np.ceil(p * len(sorted_)))),
+        "A share of the words is kept, of all that there are. p is a share of the probability."),
+    Mistake("all words", sampling(count=lambda sorted_, p: len(sorted_)),
+        "All words are kept. Keep the fewest whose probabilities together have p or more."),
+    Mistake("the likeliest alone", sampling(count=lambda sorted_, p: 1),
+        "Only the likeliest word is kept, as if it had p alone. Are the exps divided by their sum? Keep the fewest "
+        "whose probabilities together have p or more."),
+    Mistake("logits in place of probabilities", sampling(share=lambda logits: logits / logits.sum()),
+        "The logits are divided by their sum. Probabilities are their softmax."),
+    Mistake("kept in the order of the vocabulary", sampling(given=lambda kept, token: (np.sort(kept), token)),
+        "The kept words are in the order of the vocabulary. Return the likeliest first."),
+    Mistake("the two results exchanged", sampling(given=lambda kept, token: (token, kept)),
+        "The two results are exchanged. The kept words come first, then the drawn one."),
+)  # fmt: skip
+
+
+# Batches --------------------------------------------------------------------------------------------------------------
+
+
+def cut(tokens, held_out, part):
+    """The tokens of a part."""
+    training = len(tokens) - held_out
+    return tokens[training:] if part == "held out" else tokens[:training]
+
+
+def drawing(cut=cut, count=lambda n, context: n - context, start=lambda u, count: int(u * count), ahead=1,
+        given=lambda inputs, targets: (inputs, targets)):  # fmt: skip
+    """batch with one step exchanged for a wrong one; every step not named is right. ahead: of a target."""
+
+    def batch(tokens, held_out, part, context, u):
+        own = cut(tokens, held_out, part)
+        starts = [start(each, count(len(own), context)) for each in u]
+        return given(*(np.array([own[s + more : s + more + context] for s in starts]) for more in (0, ahead)))
+
+    return batch
+
+
+def windows(first, last, start=lambda u, count: int(u * count)):
+    """batch with windows of the whole text, that begin at first(…) to last(…) − 1."""
+
+    def batch(tokens, held_out, part, context, u):
+        sizes = len(tokens), held_out, context
+        low, high = first(part, *sizes), last(part, *sizes)
+        starts = np.array([low + start(each, high - low) for each in u])[:, None]
+        places = np.arange(context)
+        return tokens[starts + places], tokens[starts + places + 1]
+
+    return batch
+
+
+def held(part):
+    return part == "held out"
+
+
+BATCH_MISTAKES = (
+    Mistake("windows of the whole text", windows(lambda part, n, held_out, context: 0,
+            lambda part, n, held_out, context: n - context),
+        "Windows are drawn from the whole text, so that training sees what is held out. Cut first, then draw."),
+    Mistake("targets beyond the training part", windows(lambda part, n, held_out, context: held(part) * (n - held_out),
+            lambda part, n, held_out, context: min((n if held(part) else n - held_out) - context + 1, n - context)),
+        "The last target of the last training window is a token that is held out. n tokens have n − context windows, "
+        "since a target lies one place further."),
+    Mistake("inputs beyond the training part", windows(lambda part, n, held_out, context: held(part) * (n - held_out),
+            lambda part, n, held_out, context: n - context if held(part) else min(n - held_out, n - context)),
+        "Windows begin in the training part and end in the one that is held out. All of a window and its targets lie "
+        "in one part."),
+    Mistake("held out windows that begin in the training part", windows(
+            lambda part, n, held_out, context: max(n - held_out - context, 0) if held(part) else 0,
+            lambda part, n, held_out, context: n - context if held(part) else n - held_out - context),
+        "Windows of the part that is held out begin in the training part. All of a window lies in one part."),
+    Mistake("the first tokens held out", drawing(cut=lambda tokens, held_out, part: tokens[:held_out] if held(part)
+            else tokens[held_out:]),
+        "The first tokens are held out. The last ones are."),
+    Mistake("the parts exchanged", drawing(cut=lambda tokens, held_out, part: cut(tokens, held_out, "train" if held(
+            part) else "held out")),
+        "The parts are exchanged. The last held_out tokens are held out, and the others are for training."),
+    Mistake("the training part whatever is asked", drawing(cut=lambda tokens, held_out, part: cut(tokens, held_out,
+            "train")),
+        "The training part is used whatever `part` says."),
+    Mistake("the part that is held out whatever is asked", drawing(cut=lambda tokens, held_out, part: cut(tokens,
+            held_out, "held out")),
+        "The part that is held out is used whatever `part` says."),
+    Mistake("nothing left where nothing is held out", drawing(cut=lambda tokens, held_out, part: tokens[-held_out:]
+            if held(part) else tokens[:-held_out]),
+        "With held_out = 0 nothing is left for training: tokens[:-0] is empty. Cut at len(tokens) − held_out."),
+    Mistake("training on the whole text", windows(lambda part, n, held_out, context: held(part) * (n - held_out),
+            lambda part, n, held_out, context: n - context),
+        "Training windows come from the whole text, the part that is held out included. Cut first, then draw."),
+    Mistake("testing on the whole text", windows(lambda part, n, held_out, context: 0,
+            lambda part, n, held_out, context: n - context if held(part) else n - held_out - context),
+        "Windows that are held out come from the whole text, the training part included. Cut first, then draw."),
+    Mistake("a start anywhere in the part", drawing(count=lambda n, context: n),
+        "Windows begin anywhere in the part, so that the last ones are too short. n tokens have n − context windows."),
+    Mistake("one window too many", drawing(count=lambda n, context: n - context + 1),
+        "There is one window too many, and its last target lies beyond the part. n tokens have n − context windows."),
+    Mistake("always the first window", drawing(start=lambda u, count: 0),
+        "Every row is the first window of the part. u says which: int(u · number of windows)."),
+    Mistake("one token fewer in training", drawing(cut=lambda tokens, held_out, part: tokens[len(tokens) - held_out:]
+            if held(part) else tokens[: len(tokens) - held_out - 1]),
+        "The last token of the training part is lost."),
+    Mistake("one token more held out", drawing(cut=lambda tokens, held_out, part: tokens[max(len(tokens) - held_out
+            - 1, 0):] if held(part) else tokens[: len(tokens) - held_out]),
+        "The last token of the training part is in the part that is held out, too."),
+    Mistake("one token fewer held out", drawing(cut=lambda tokens, held_out, part: tokens[len(tokens) - held_out + 1:]
+            if held(part) else tokens[: len(tokens) - held_out]),
+        "The first token that is held out is lost."),
+    Mistake("the last window never drawn", drawing(count=lambda n, context: max(n - context - 1, 1)),
+        "The last window is never drawn. n tokens have n − context windows, at 0 to n − context − 1."),
+    Mistake("the first window never drawn", drawing(start=lambda u, count: min(1 + int(u * (count - 1)), count - 1)),
+        "The first window is never drawn. Windows begin at 0."),
+    Mistake("rounded", drawing(start=lambda u, count: min(round(u * count), count - 1)),
+        "u times the number of windows is rounded to the nearest. Round it down: int."),
+    Mistake("rounded up", drawing(start=lambda u, count: min(int(np.ceil(u * count)), count - 1)),
+        "u times the number of windows is rounded up. Round it down: int."),
+    Mistake("rounded from one less", drawing(start=lambda u, count: round(u * (count - 1))),
+        "u is multiplied by one less and rounded, so that the first and the last window come half as often. Multiply "
+        "by the number of windows and round down."),
+    Mistake("from the end", drawing(start=lambda u, count: count - 1 - int(u * count)),
+        "The windows are counted from the end. u = 0 is the first."),
+    Mistake("multiples of the context", lambda tokens, held_out, part, context, u: drawing(
+            start=lambda u, count: int(u * count) // context * context)(tokens, held_out, part, context, u),
+        "Windows begin only at multiples of the context. They begin anywhere."),
+    Mistake("the same window in each row", lambda tokens, held_out, part, context, u: drawing()(
+            tokens, held_out, part, context, np.full(len(u), u[0])),
+        "All rows have the window of the first u. Each has its own."),
+    Mistake("the rows in reverse", lambda tokens, held_out, part, context, u: drawing()(
+            tokens, held_out, part, context, u[::-1]),
+        "The rows are in reverse. Row b belongs to u[b]."),
+    Mistake("the inputs as targets", drawing(ahead=0),
+        "The targets are the inputs. Each target is the token that comes next."),
+    Mistake("targets two places ahead", lambda tokens, held_out, part, context, u: (
+            drawing()(tokens, held_out, part, context, u)[0],
+            drawing()(np.append(tokens[1:], tokens[-1]), held_out, part, context, u)[1]),
+        "The targets are two places ahead. Each is the token that comes next."),
+    Mistake("the targets behind", drawing(given=lambda inputs, targets: (targets, inputs)),
+        "The two results are exchanged, so that the targets come before the inputs."),
+    Mistake("columns", drawing(given=lambda inputs, targets: (inputs.T, targets.T)),
+        "The windows are the columns. They are the rows: (B, context)."),
+    Mistake("the last target alone", drawing(given=lambda inputs, targets: (inputs, targets[:, -1])),
+        "There is one target for each window. Each place of it has its own: the token that comes next."),
+    Mistake("targets one token short", drawing(given=lambda inputs, targets: (inputs, targets[:, :-1])),
+        "The targets end one place too early: a slice from start + 1 has to go to start + context + 1."),
+    Mistake("too many windows", drawing(count=lambda n, context: n + context),
+        "u is multiplied by too many windows. n tokens have n − context windows."),
+    Mistake("one token more in a window", lambda tokens, held_out, part, context, u: drawing(
+            count=lambda n, more: n - more + 1)(tokens, held_out, part, context + 1, u),
+        "The inputs have one token more than context."),
+)  # fmt: skip
+
+
+# The first checks of the doctor ---------------------------------------------------------------------------------------
+
+
+def first_loss(logits, tokens, ahead=1):
+    """The mean loss of the tokens so many places ahead."""
+    T = tokens.shape[1]
+    rows, words = logits[:, : T - ahead].reshape(-1, logits.shape[2]), tokens[:, ahead:].reshape(-1)
+    return losses_of(rows, words).mean()
+
+
+def changed_at(tokens, vocabulary, rows, places):
+    changed = tokens.copy()
+    changed[rows, places] = (changed[rows, places] + 1) % vocabulary
+    return changed
+
+
+def differ(a, b, near=1e-5):
+    return bool((np.abs(a - b) > near).any())
+
+
+def no_leak(places=lambda T: range(1, T), compared=lambda logits, t: logits[:, :t], differ=differ):
+    """Whether later tokens change no earlier logits. places(T): which tokens are changed, in all rows, one by one."""
+
+    def check(model, tokens, vocabulary):
+        logits = model(tokens)
+        for t in places(tokens.shape[1]):
+            after = model(changed_at(tokens, vocabulary, slice(None), t))
+            if differ(compared(after, t), compared(logits, t)):
+                return False
+        return True
+
+    return check
+
+
+def rows_apart(rows=range, others=lambda logits, b: np.delete(logits, b, axis=0), places=slice(None), differ=differ):
+    """Whether rows change no other rows. rows(B): which are changed, one by one; places: at which of their tokens."""
+
+    def check(model, tokens, vocabulary):
+        logits = model(tokens)
+        for b in rows(len(tokens)):
+            after = model(changed_at(tokens, vocabulary, b, places))
+            if differ(others(after, b), others(logits, b)):
+                return False
+        return True
+
+    return check
+
+
+NO_LEAK, ROWS_APART = no_leak(), rows_apart()
+
+
+def examining(loss=first_loss, near=lambda loss, words, logits: abs(loss - np.log(words)) < 0.1,
+        causal=NO_LEAK, apart=ROWS_APART, given=lambda *three: three):  # fmt: skip
+    """first_checks with one step exchanged for a wrong one; every step not named is right."""
+
+    def first_checks(model, tokens, vocabulary):
+        logits = model(tokens)
+        is_near = bool(near(loss(logits, tokens), vocabulary, logits))
+        return given(is_near, causal(model, tokens, vocabulary), apart(model, tokens, vocabulary))
+
+    return first_checks
+
+
+def on_the_batch_itself(model, tokens, vocabulary):
+    """Tokens are changed in the batch and stay so."""
+    logits = model(tokens)
+    for t in range(1, tokens.shape[1]):
+        tokens[:, t] = (tokens[:, t] + 1) % vocabulary
+        if differ(model(tokens)[:, :t], logits[:, :t]):
+            return False
+    return True
+
+
+def exactly(a, b):
+    return bool((a != b).any())
+
+
+CHECK_MISTAKES = (
+    Mistake("the loss of the token itself", examining(loss=lambda logits, tokens: first_loss(logits, tokens, 0)),
+        "The first loss compares the logits at place t with token t, which the model has seen. They are for token "
+        "t + 1."),
+    Mistake("only a loss that is too high", examining(near=lambda loss, words, logits: loss < np.log(words) + 0.1),
+        "A first loss that is too low passes. Near means neither above nor below: abs."),
+    Mistake("only a loss that is too low", examining(near=lambda loss, words, logits: loss > np.log(words) - 0.1),
+        "A first loss that is too high passes. Near means neither above nor below: abs."),
+    Mistake("the model's own number of words", examining(near=lambda loss, words, logits: abs(loss - np.log(
+            logits.shape[-1])) < 0.1),
+        "The first loss is compared with ln of the number of logits, so that a model with too many words looks "
+        "healthy. Compare it with ln of the vocabulary that is given."),  # simonw/public-notes 11
+    Mistake("no loss is near", examining(near=lambda loss, words, logits: abs(loss - np.log2(words)) < 0.1),
+        "No first loss counts as near. Is it a mean, in nats, and compared with the natural logarithm of the "
+        "vocabulary?"),
+    Mistake("near means within 1", examining(near=lambda loss, words, logits: abs(loss - np.log(words)) < 1.5),
+        "Far too much counts as near. The statement says 0.1."),
+    Mistake("the first loss upside down", examining(given=lambda loss, causal, apart: (not loss, causal, apart)),
+        "The first result is upside down: True means that the loss is as it should be."),
+    Mistake("only the last token changed", examining(causal=no_leak(places=lambda T: [T - 1])),
+        "Only the last token is changed, so a leak between earlier places is not found. Change each one but the "
+        "first."),
+    Mistake("only the last token changed, and one place compared", examining(causal=no_leak(places=lambda T: [T - 1],
+            compared=lambda logits, t: logits[:, t - 1 : t])),
+        "Only the last token is changed, and only the logits right before it are compared."),
+    Mistake("only the place before compared", examining(causal=no_leak(compared=lambda logits, t: logits[
+            :, t - 1 : t])),
+        "Only the logits right before the changed token are compared. Compare those of all earlier places."),
+    Mistake("only the first place compared", examining(causal=no_leak(compared=lambda logits, t: logits[:, :1])),
+        "Only the logits at the first place are compared. Compare those of all earlier places."),
+    Mistake("only the second token changed", examining(causal=no_leak(places=lambda T: [1])),
+        "Only the second token is changed. Change each one but the first."),
+    Mistake("the last token never changed", examining(causal=no_leak(places=lambda T: range(1, T - 1))),
+        "The last token is never changed. Places are 1 to T − 1: range(1, T)."),
+    Mistake("the first place not compared", examining(causal=no_leak(compared=lambda logits, t: logits[:, 1:t])),
+        "The logits at the first place are not compared: [:, :t]."),
+    Mistake("only the first row looked at for leaks", examining(causal=no_leak(compared=lambda logits, t: logits[
+            :1, :t])),
+        "For leaks only the first row is looked at. Look at all rows."),
+    Mistake("only the last row looked at for leaks", examining(causal=no_leak(compared=lambda logits, t: logits[
+            -1:, :t])),
+        "For leaks only the last row is looked at. Look at all rows."),
+    Mistake("later logits compared", examining(causal=no_leak(compared=lambda logits, t: logits[:, t:])),
+        "Logits at the changed place and after it are compared, and these have to change. Compare the earlier ones: "
+        "[:, :t]."),
+    Mistake("no leak is ever found", examining(causal=lambda *_: True),
+        "A leak is never found. Is the changed batch another array than the first one?"),
+    Mistake("leaks upside down", examining(given=lambda loss, causal, apart: (loss, not causal, apart)),
+        "The second result is upside down: True means that no later token changes earlier logits."),
+    Mistake("only the first row changed", examining(apart=rows_apart(rows=lambda B: [0])),
+        "Only the first row is changed. Change each in turn."),
+    Mistake("only the last row changed", examining(apart=rows_apart(rows=lambda B: [B - 1])),
+        "Only the last row is changed. Change each in turn."),
+    Mistake("the last row never changed", examining(apart=rows_apart(rows=lambda B: range(B - 1))),
+        "The last row is never changed. Rows are 0 to B − 1."),
+    Mistake("the first row never changed", examining(apart=rows_apart(rows=lambda B: range(1, B))),
+        "The first row is never changed. Rows are 0 to B − 1."),
+    Mistake("the changed row compared too", examining(apart=rows_apart(others=lambda logits, b: logits)),
+        "The changed row is compared, too, and has to change. Compare all others."),
+    Mistake("only the last token of a row changed", examining(apart=rows_apart(places=-1)),
+        "Of a row only the last token is changed. Rows may mix at other places."),
+    Mistake("only the first token of a row changed", examining(apart=rows_apart(places=0)),
+        "Of a row only the first token is changed. Rows may mix at other places."),
+    Mistake("rows that mix are never found", examining(apart=lambda *_: True),
+        "Rows that mix are never found. Is the changed batch another array than the first one?"),
+    Mistake("rows upside down", examining(given=lambda loss, causal, apart: (loss, causal, not apart)),
+        "The third result is upside down: True means that no row changes another one."),
+    Mistake("rounding as a leak", examining(causal=no_leak(differ=exactly), apart=rows_apart(differ=exactly)),
+        "Rounding is taken for a leak. Differences up to 1e-6 count as none."),
+    Mistake("leaks taken for rounding", examining(causal=no_leak(differ=lambda a, b: differ(a, b, 0.1)),
+            apart=rows_apart(differ=lambda a, b: differ(a, b, 0.1))),
+        "Leaks are taken for rounding. A difference above 1e-3 is a leak."),
+    Mistake("the batch changed and left so", examining(causal=on_the_batch_itself),
+        "Tokens are changed in the batch itself and stay so. Change a copy: tokens.copy()."),
+    Mistake("causal and apart exchanged", examining(given=lambda loss, causal, apart: (loss, apart, causal)),
+        "The second and the third result are exchanged."),
+    Mistake("the first two exchanged", examining(given=lambda loss, causal, apart: (causal, loss, apart)),
+        "The first and the second result are exchanged."),
+    Mistake("all upside down", examining(given=lambda *three: tuple(not each for each in three)),
+        "All three are upside down: True means healthy."),
+)  # fmt: skip
+
+
+EXERCISES = {
+    "merge_step": Exercise(2, {"merge_step": merging()}, MERGE_MISTAKES),
+    "encode_decode": Exercise(3, {"encode": encoding(), "decode": decoding()}, TOKEN_MISTAKES),
+    "padded_loss": Exercise(2, {"padded_loss": over_real()}, LOSS_MISTAKES),
+    "top_p": Exercise(2, {"top_p": sampling()}, TOP_P_MISTAKES),
+    "batch_without_leak": Exercise(2, {"batch": drawing()}, BATCH_MISTAKES),
+    "first_checks": Exercise(3, {"first_checks": examining()}, CHECK_MISTAKES),
+}
