@@ -76,7 +76,7 @@ def test_an_answer_that_never_ends_is_too_slow(tmp_path, monkeypatch):
     monkeypatch.setattr("course_utils.checks.judge.time_limit.ANSWER_SECONDS", 0.2)
     folder = written(tmp_path, 4, "def merge_heads(x):\n    while True:\n        pass")
     whose_it_is, why = whose(collect(folder))["merge_heads"]
-    assert whose_it_is == "reference" and why.startswith("too slow: Stopped after 0.2 seconds of work")
+    assert whose_it_is == "reference" and why.startswith("too slow: Stopped after")
 
 
 def test_without_answers_everything_is_the_reference(modern):
