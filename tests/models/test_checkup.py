@@ -55,6 +55,7 @@ def test_planting_leaves_the_healthy_one_as_it_is():
     assert all(weights.requires_grad and weights.grad is None for weights in model.parameters())
 
 
+@MORE
 def test_two_illnesses_are_both_named():
     both = plant("no scale", plant("frozen layer", patient(), 1), 0).checkup()
     assert set(both.illnesses) == {"no scale", "frozen layer"}
@@ -111,6 +112,7 @@ def test_a_dead_head_and_layers_that_turn_at_other_speeds_are_found():
     assert (found.illness, found.place) == ("untied positions", "layer 2, positions")
 
 
+@MORE
 def test_one_frozen_matrix_is_named():
     model = small_gpt.new_model(300, **SMALL)
     model.blocks[1].attention.k_proj.weight.requires_grad_(False)
@@ -118,6 +120,7 @@ def test_one_frozen_matrix_is_named():
     assert (found.illness, found.place) == ("frozen layer", "layer 1, attention.k_proj.weight")
 
 
+@MORE
 def test_a_model_that_mixes_rows_or_looks_ahead_elsewhere_is_found():
     class MixesRows(torch.nn.Module):
         def forward(self, x):
@@ -175,8 +178,14 @@ def test_twelve_layers_that_stay_at_3_1_are_stuck():
 
 def test_a_training_that_goes_wrong_is_named():
     assert checkup.checkup_training(losses(5.7, 9.0, 3.0), data()).illnesses == ["learning rate × 100"]
-    assert checkup.checkup_training(History([5.7, math.nan]), data()).illnesses[0] == "learning rate × 100"
+    assert (
+        checkup.checkup_training(History([5.7, math.nan], [1.0, math.nan]), data()).illnesses[0]
+        == "learning rate × 100"
+    )
     assert checkup.checkup_training(losses(5.7, 0.2, 0.1), data()).illnesses == ["answers in sight"]
+    growing = replace(losses(5.7, 3.0), norms=[1.0] * 125 + [40.0] * 125)
+    (found,) = checkup.checkup_training(growing, data()).alarms
+    assert (found.illness, found.found) == ("learning rate × 100", 40)
     assert checkup.checkup_training(losses(40.0, 4.0, 3.0), data()).illnesses == ["large start"]
 
 
