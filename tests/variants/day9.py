@@ -5,6 +5,8 @@ from collections import Counter
 from itertools import chain, pairwise
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 
 from . import right, wrong
 
@@ -422,3 +424,211 @@ def checks_with_the_rows_in_another_order(model, tokens, vocabulary):
     near, causal, _ = checks_token_by_token(model, tokens, vocabulary)
     turned = model(tokens[::-1])[::-1]
     return near, causal, bool(np.allclose(turned, model(tokens), atol=1e-5))
+
+
+# assemble -----------------------------------------------------------------------------------------------------------
+
+
+def turned(x):
+    """Pairs of neighbours as complex numbers."""
+    T, d = x.shape[-2:]
+    speeds = 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    angles = torch.arange(T, dtype=torch.float64)[:, None] * speeds
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], d // 2, 2).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+
+def logits_with_library_parts(weights, tokens, heads):
+    x = F.embedding(tokens, weights["embedding"])
+    B, T, d = x.shape
+    mask = torch.full((T, T), -math.inf, dtype=x.dtype).triu(1)
+    for layer in range(2):
+        y = F.rms_norm(x, (d,), weights[f"{layer}.norm_1"], eps=1e-5)
+        parts = [y @ weights[f"{layer}.{name}"] for name in ("q", "k", "v")]
+        q, k, v = [part.view(B, T, heads, d // heads).transpose(1, 2) for part in parts]
+        scores = turned(q) @ turned(k).transpose(-2, -1) / math.sqrt(d // heads) + mask
+        found = (F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, d)
+        x = x + found @ weights[f"{layer}.o"]
+        y = F.rms_norm(x, (d,), weights[f"{layer}.norm_2"], eps=1e-5)
+        gate = F.silu(y @ weights[f"{layer}.gate"])
+        x = x + (gate * (y @ weights[f"{layer}.up"])) @ weights[f"{layer}.down"]
+    return F.linear(F.rms_norm(x, (d,), weights["norm"], eps=1e-5), weights["embedding"])
+
+
+def train_with_a_schedule(weights, batches, heads, rate, warm_up):
+    own = {name: torch.nn.Parameter(weight.clone()) for name, weight in weights.items()}
+    matrices = [weight for weight in own.values() if weight.ndim > 1]
+    vectors = [weight for weight in own.values() if weight.ndim == 1]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.99), eps=1e-8)
+    steps = len(batches)
+
+    def share(done):
+        if done < warm_up:
+            return (done + 1) / warm_up
+        return 0.1 + 0.9 * (1 + math.cos(math.pi * (done + 1 - warm_up) / (steps - warm_up))) / 2
+
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+    losses = []
+    for inputs, targets in batches:
+        logits = logits_with_library_parts(own, inputs, heads)
+        loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(own.values(), max_norm=1.0)
+        optimizer.step()
+        if len(losses) < steps - 1:
+            schedule.step()
+        losses.append(loss.item())
+    return losses
+
+
+def logits_head_by_head(weights, tokens, heads):
+    def normed(x, weight):
+        return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * weight
+
+    x = weights["embedding"][tokens]
+    T, d = x.shape[1:]
+    size = d // heads
+    for layer in "01":
+        w = {name[2:]: weight for name, weight in weights.items() if name[:2] == layer + "."}
+        y = normed(x, w["norm_1"])
+        found = []
+        for start in range(0, d, size):
+            own = slice(start, start + size)
+            q, k, v = turned(y @ w["q"][:, own]), turned(y @ w["k"][:, own]), y @ w["v"][:, own]
+            scores = torch.einsum("bid,bjd->bij", q, k) / size**0.5
+            exps = torch.exp(scores - scores.amax(dim=-1, keepdim=True)) * torch.tril(torch.ones(T, T))
+            exps = torch.where(torch.ones(T, T).tril() > 0, scores, -torch.inf).softmax(-1) if T > 1 else exps / exps
+            found.append(exps @ v)
+        x = x + torch.cat(found, dim=-1) @ w["o"]
+        y = normed(x, w["norm_2"])
+        gate = y @ w["gate"]
+        x = x + (gate * torch.sigmoid(gate) * (y @ w["up"])) @ w["down"]
+    return normed(x, weights["norm"]) @ weights["embedding"].mT
+
+
+def train_with_an_optimizer_of_its_own(weights, batches, heads, rate, warm_up):
+    own = {name: weight.clone() for name, weight in weights.items()}
+    first = {name: torch.zeros_like(weight) for name, weight in own.items()}
+    second = {name: torch.zeros_like(weight) for name, weight in own.items()}
+    losses = []
+    for step, (inputs, targets) in enumerate(batches, 1):
+        leaves = {name: weight.detach().requires_grad_() for name, weight in own.items()}
+        logits = logits_head_by_head(leaves, inputs, heads)
+        chosen = logits.log_softmax(dim=-1).gather(-1, targets[..., None])
+        loss = -chosen.mean()
+        losses.append(float(loss))
+        gradients = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
+        norm = torch.sqrt(sum((each**2).sum() for each in gradients.values()))
+        factor = min(1.0, 1.0 / float(norm))
+        now = rate * step / warm_up
+        if step > warm_up:
+            least = rate / 10
+            turn = math.pi * (step - warm_up) / (len(batches) - warm_up)
+            now = least + (rate - least) * (1 + math.cos(turn)) / 2
+        for name, weight in own.items():
+            gradient = factor * gradients[name]
+            first[name] = 0.9 * first[name] + 0.1 * gradient
+            second[name] = 0.99 * second[name] + 0.01 * gradient**2
+            mean, square = first[name] / (1 - 0.9**step), second[name] / (1 - 0.99**step)
+            decay = 0.1 if weight.ndim == 2 else 0.0
+            own[name] = weight - now * decay * weight - now * mean / (square.sqrt() + 1e-8)
+    return losses
+
+
+right(9, "assemble")({"logits_of": logits_with_library_parts, "train": train_with_a_schedule})
+right(9, "assemble")({"logits_of": logits_head_by_head, "train": train_with_an_optimizer_of_its_own})
+
+
+def train_the_weights_themselves(weights, batches, heads, rate, warm_up):
+    for weight in weights.values():
+        weight.requires_grad_()
+    losses = train_with_a_schedule(weights, batches, heads, rate, warm_up)
+    with torch.no_grad():
+        weights["norm"] *= 0.99
+    return losses
+
+
+def logits_in_single_precision(weights, tokens, heads):
+    single = {name: weight.float() for name, weight in weights.items()}
+    return logits_with_library_parts(single, tokens, heads).double()
+
+
+def train_with_averages_that_stay(weights, batches, heads, rate, warm_up, kept={}):  # noqa: B006  # the mistake
+    """What an earlier call left of its weights goes on."""
+    kept.setdefault(len(weights["norm"]), {name: weight.clone() for name, weight in weights.items()})
+    begun = kept[len(weights["norm"])]
+    begun = begun if all(begun[name].shape == weights[name].shape for name in weights) else weights
+    return train_with_a_schedule(begun, batches, heads, rate, warm_up)
+
+
+wrong(9, "assemble")({"logits_of": logits_with_library_parts, "train": train_the_weights_themselves})
+wrong(9, "assemble")({"logits_of": logits_in_single_precision, "train": train_with_a_schedule})
+wrong(9, "assemble")({"logits_of": logits_with_library_parts, "train": train_with_averages_that_stay})
+
+
+# find_the_illness ---------------------------------------------------------------------------------------------------
+
+
+def errors_of(x, U, targets):
+    """The loss, and the gradient with respect to the logits."""
+    logits = x @ U
+    e = np.exp(logits - logits.max(axis=1, keepdims=True))
+    loss = surprises(logits, targets).mean()
+    return loss, (e / e.sum(axis=1, keepdims=True) - np.eye(U.shape[1])[targets]) / len(targets)
+
+
+@right(9, "find_the_illness")
+def step_with_one_hot_inputs(E, U, inputs, targets, rate):
+    hot = np.eye(len(E))[inputs]
+    loss, off = errors_of(hot @ E, U, targets)
+    return loss, E - rate * hot.T @ off @ U.T, U - rate * (hot @ E).T @ off
+
+
+@right(9, "find_the_illness")
+def step_place_by_place(E, U, inputs, targets, rate):
+    loss, off = errors_of(E[inputs], U, targets)
+    new_E, new_U = E.copy(), U.copy()
+    for t, token in enumerate(inputs):
+        new_E[token] -= rate * (U @ off[t])
+        new_U -= rate * np.outer(E[token], off[t])
+    return loss, new_E, new_U
+
+
+@right(9, "find_the_illness")
+def step_row_by_row(E, U, inputs, targets, rate):
+    x = E[inputs]
+    loss, off = errors_of(x, U, targets)
+    back = off @ U.T
+    gradient = np.array([back[inputs == token].sum(axis=0) for token in range(len(E))])
+    return [loss, E - rate * gradient, U - rate * x.T @ off]
+
+
+@right(9, "find_the_illness")
+def step_by_subtracting_at(E, U, inputs, targets, rate):
+    x = E[inputs]
+    loss, off = errors_of(x, U, targets)
+    new_E = E.copy()
+    np.subtract.at(new_E, inputs, rate * off @ U.T)
+    return loss, new_E, U - rate * (x.T @ off)
+
+
+@wrong(9, "find_the_illness")
+def step_in_place(E, U, inputs, targets, rate):
+    loss, new_E, new_U = step_place_by_place(E, U, inputs, targets, rate)
+    E[:], U[:] = new_E, new_U
+    return loss, E, U
+
+
+@wrong(9, "find_the_illness")
+def step_place_by_place_with_what_has_moved(E, U, inputs, targets, rate):
+    """Each place sees the rows as the places before it left them."""
+    E, U, losses = E.copy(), U.copy(), []
+    for t, token in enumerate(inputs):
+        loss, off = errors_of(E[token][None], U, targets[t : t + 1])
+        losses.append(loss)
+        row = E[token].copy()
+        E[token] -= rate / len(inputs) * (U @ off[0])
+        U -= rate / len(inputs) * np.outer(row, off[0])
+    return np.mean(losses), E, U

@@ -3,9 +3,14 @@
 Those marked with a source are bugs that were public in a library or in a model's code.
 """
 
+import math
+
 import numpy as np
 
 from course_utils.checks.judge.exercise import Exercise, Mistake
+from course_utils.loader import lazy
+
+torch = lazy("torch")  # a page has none, and needs it for one exercise alone
 
 # One merge ------------------------------------------------------------------------------------------------------------
 
@@ -857,6 +862,395 @@ CHECK_MISTAKES = (
 )  # fmt: skip
 
 
+# Assembled and trained ------------------------------------------------------------------------------------------------
+
+
+def rotated(x):
+    """x (…, T, d) with pairs of neighbours rotated by their positions. Source: Su et al. 2021, section 3.4.2."""
+    T, d = x.shape[-2:]
+    speeds = 10000.0 ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)
+    angles = torch.outer(torch.arange(T, dtype=x.dtype), speeds)
+    a, b = x[..., 0::2], x[..., 1::2]
+    pairs = (a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos())
+    return torch.stack(pairs, dim=-1).flatten(-2)
+
+
+def rms_norm(x, weight, eps=1e-5):
+    return x / (x.pow(2).mean(dim=-1, keepdim=True) + eps).sqrt() * weight
+
+
+def by_head(x, heads):
+    B, T, d = x.shape
+    return x.reshape(B, T, heads, d // heads).transpose(1, 2)
+
+
+def whole_again(x):
+    B, h, T, d = x.shape
+    return x.transpose(1, 2).reshape(B, T, h * d)
+
+
+def softmax_of_causal(scores):
+    later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return scores.masked_fill(later, -math.inf).softmax(dim=-1)
+
+
+class Assembled:
+    """A model and its training, in which any step can be exchanged for a wrong one; every other step is right.
+
+    rate_at(step, count, warm_up): the share of the rate in step number 1, 2, …, of so many.
+    """
+
+    norm = staticmethod(rms_norm)
+    split = staticmethod(by_head)
+    join = staticmethod(whole_again)
+    rotate = staticmethod(rotated)
+    rotate_values = staticmethod(lambda v: v)
+    scale = staticmethod(lambda d_head, d: math.sqrt(d_head))
+    attend = staticmethod(softmax_of_causal)
+    out = staticmethod(lambda y, w: y @ w)
+    gated = staticmethod(lambda gate, up: torch.nn.functional.silu(gate) * up)
+    add = staticmethod(lambda x, found: x + found)
+    add_network = staticmethod(lambda x, found: x + found)
+    before_network = staticmethod(lambda x, start: x)
+    last_norm = staticmethod(lambda x, normed: normed)
+    layers = (0, 1)
+    unembedding = staticmethod(lambda weights: weights["embedding"].T)
+    before = staticmethod(lambda x, normed: normed)
+    loss = staticmethod(
+        lambda logits, targets: torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    )
+    rate_at = staticmethod(
+        lambda step, count, warm_up: (
+            step / warm_up
+            if step <= warm_up
+            else 0.55 + 0.45 * math.cos(math.pi * (step - warm_up) / (count - warm_up))
+        )
+    )
+    clip = staticmethod(lambda weights: torch.nn.utils.clip_grad_norm_(weights, 1.0))
+    decays = (0.0, 0.0, 0.1)  # of weights with so many axes
+    optimizer = "AdamW"
+    betas = (0.9, 0.99)
+    zero = True
+    anew = False
+    after = False
+    trained = staticmethod(lambda name: True)
+
+    def __init__(self, **wrong):
+        vars(self).update(wrong)
+
+    def block(self, x, w, heads):
+        y = self.before(x, self.norm(x, w["norm_1"]))
+        q, k, v = (self.split(y @ w[name], heads) for name in "qkv")
+        scores = self.rotate(q) @ self.rotate(k).mT / self.scale(q.shape[-1], x.shape[-1])
+        found = self.out(self.join(self.attend(scores) @ self.rotate_values(v)), w["o"])
+        start, x = x, self.add(x, found)
+        x = self.before_network(x, start)
+        y = self.before(x, self.norm(x, w["norm_2"]))
+        return self.add_network(x, self.gated(y @ w["gate"], y @ w["up"]) @ w["down"])
+
+    def logits_of(self, weights, tokens, heads):
+        x = weights["embedding"][tokens]
+        for layer in self.layers:
+            own = {name[2:]: weight for name, weight in weights.items() if name.startswith(f"{layer}.")}
+            x = self.block(x, own, heads)
+        return self.last_norm(x, self.norm(x, weights["norm"])) @ self.unembedding(weights)
+
+    def train(self, weights, batches, heads, rate, warm_up):
+        own = {name: weight.clone().requires_grad_(self.trained(name)) for name, weight in weights.items()}
+        leaves = [weight for weight in own.values() if weight.requires_grad]
+        losses, optimizer = [], None
+        for step, (inputs, targets) in enumerate(batches, 1):
+            if optimizer is None or self.anew:
+                groups = [
+                    {"params": [each for each in leaves if each.ndim == axes], "weight_decay": self.decays[axes]}
+                    for axes in (1, 2)
+                ]
+                optimizer = getattr(torch.optim, self.optimizer)(groups, lr=rate, betas=self.betas)
+            for group in optimizer.param_groups:
+                group["lr"] = rate * self.rate_at(step, len(batches), warm_up)
+            loss = self.loss(self.logits_of(own, inputs, heads), targets)
+            if self.zero:
+                optimizer.zero_grad()
+            loss.backward()
+            self.clip(leaves)
+            optimizer.step()
+            if self.after:
+                loss = self.loss(self.logits_of(own, inputs, heads), targets)
+            losses.append(loss.item())
+        return losses
+
+
+def assembled(name, message, **wrong):
+    return Mistake(name, functions_of(Assembled(**wrong)), message)
+
+
+def functions_of(made):
+    return {"logits_of": made.logits_of, "train": made.train}
+
+
+def layer_norm(x, weight, eps=1e-5):
+    return rms_norm(x - x.mean(dim=-1, keepdim=True), weight, eps)
+
+
+def split_wrongly(x, heads):
+    B, T, d = x.shape
+    return x.reshape(B, heads, T, d // heads)
+
+
+def split_in_turns(x, heads):
+    B, T, d = x.shape
+    return x.reshape(B, T, d // heads, heads).permute(0, 3, 1, 2)
+
+
+def halves_rotated(x):
+    half = x.shape[-1] // 2
+    mixed = torch.stack([x[..., :half], x[..., half:]], dim=-1).flatten(-2)
+    turned = rotated(mixed)
+    return torch.cat([turned[..., 0::2], turned[..., 1::2]], dim=-1)
+
+
+def clipped_one_by_one(weights):
+    for weight in weights:
+        torch.nn.utils.clip_grad_norm_([weight], 1.0)
+
+
+def always_to_norm_1(weights):
+    norm = math.sqrt(sum(float(weight.grad.pow(2).sum()) for weight in weights))
+    for weight in weights:
+        weight.grad /= norm
+
+
+ASSEMBLE_MISTAKES = (
+    assembled("no mask", "Later tokens are not blocked. Put −∞ in their place before the softmax.",
+        attend=lambda scores: scores.softmax(dim=-1)),
+    assembled("the mask after the softmax", "Weights of later tokens are set to 0 after the softmax, so that a row no "
+        "longer sums to 1. Block scores before it.", attend=lambda scores: scores.softmax(dim=-1).tril()),
+    assembled("the own token is blocked", "A token does not see itself. Later tokens alone are blocked: triu(1).",
+        attend=lambda scores: scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(0), -1e9).softmax(
+            dim=-1)),
+    assembled("softmax over the queries", "The softmax runs over the queries. It runs over the keys, the last axis.",
+        attend=lambda scores: scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+        .softmax(dim=-2)),
+    assembled("no scale", "The scores are not divided by √d_head.", scale=lambda d_head, d: 1.0),
+    assembled("scaled by the whole width", "The scores are divided by √d. Each head has d / heads numbers: √d_head.",
+        scale=lambda d_head, d: math.sqrt(d)),
+    assembled("nothing rotated", "Queries and keys are not rotated, so the model knows no positions.",
+        rotate=lambda x: x),
+    assembled("halves rotated", "Numbers p and p + d/2 are rotated together. `rotated` takes neighbours.",
+        rotate=halves_rotated),
+    assembled("rotated before the heads are split", "Queries and keys are rotated before they are split into heads, so "
+        "that heads have different speeds. Split first.",
+        split=lambda x, heads: by_head(x, heads), rotate=lambda x: by_head(rotated(whole_again(x)), x.shape[1])),
+    assembled("values rotated", "The values are rotated too. Positions belong into the scores alone.",
+        rotate_values=rotated),
+    assembled("split by a reshape alone",
+        "The heads are split by a reshape to (B, heads, T, d_head), which mixes tokens "
+        "and numbers. Reshape to (B, T, heads, d_head), then swap two axes.", split=split_wrongly),
+    assembled("heads in turns", "Numbers are dealt out to the heads in turn. Each head has d / heads numbers side by "
+        "side.", split=split_in_turns),
+    assembled("joined without the axes swapped back", "The heads are joined without swapping their axes back, which "
+        "mixes tokens and heads.", join=lambda x: x.reshape(x.shape[0], x.shape[2], -1)),
+    assembled("no map after the heads",
+        "What the heads found is not multiplied by o.", out=lambda y, w: y + 0 * w.sum()),
+    assembled("o transposed", "o is transposed: the joined heads are multiplied by o from the right.",
+        out=lambda y, w: y @ w.T),
+    assembled("no residual around attention", "x is replaced by what attention found. Add it to x.",
+        add=lambda x, found: found),
+    assembled("no residual around the network", "x is replaced by what the feed-forward network found. Add it to x.",
+        add_network=lambda x, found: found),
+    assembled("both parts read the same x",
+        "The feed-forward network and attention both start from the x of the block's "
+        "beginning, and what attention found is lost.", before_network=lambda x, start: start),
+    assembled("no norm before the parts", "The parts read x itself. They read its norm.",
+        before=lambda x, normed: x + 0 * normed),
+    assembled("the residual from the norm",
+        "The parts add to the normalised x. They read the norm, and add to x itself.",
+        add=lambda x, found: x / (x.pow(2).mean(dim=-1, keepdim=True) + 1e-5).sqrt() + found),
+    assembled("no norm at the end", "The last norm is left out: the logits come from norm of x.",
+        last_norm=lambda x, normed: x + 0 * normed),
+    assembled("norms without weights", "The norms do not multiply by their weights.",
+        norm=lambda x, weight: rms_norm(x, 1 + 0 * weight)),
+    assembled("layer norm", "The norms subtract the mean. An RMS norm does not.", norm=layer_norm),
+    assembled("no eps", "eps is missing in the norms: 1e-5 is added to the mean of the squares.",
+        norm=lambda x, weight: rms_norm(x, weight, 0.0)),
+    assembled("eps outside the root", "eps is added to the root. It is added to the mean of the squares, inside.",
+        norm=lambda x, weight: x / (x.pow(2).mean(dim=-1, keepdim=True).sqrt() + 1e-5) * weight),
+    assembled("no SiLU",
+        "The gate is multiplied as it is. It goes through SiLU first.", gated=lambda gate, up: gate * up),
+    assembled("SiLU of the wrong map", "SiLU is taken of up. It is taken of the gate.",
+        gated=lambda gate, up: gate * torch.nn.functional.silu(up)),
+    assembled("sigmoid for SiLU", "The gate goes through a sigmoid. SiLU is x · sigmoid(x).",
+        gated=lambda gate, up: gate.sigmoid() * up),
+    assembled("GELU for SiLU", "The gate goes through GELU. Here it is SiLU.",
+        gated=lambda gate, up: torch.nn.functional.gelu(gate) * up),
+    assembled("ReLU for SiLU", "The gate goes through ReLU. Here it is SiLU.", gated=lambda gate, up: gate.relu() * up),
+    assembled("up left out", "up is left out: SiLU(y gate) is multiplied by y up.",
+        gated=lambda gate, up: torch.nn.functional.silu(gate) + 0 * up),
+    assembled("layer 0 twice", "Both blocks have the weights of layer 0.", layers=(0, 0)),
+    assembled("one layer", "There is one block only. There are two.", layers=(0,)),
+    assembled("gradients added up", "The gradients of all steps are added up. Set them to zero before each backward "
+        "pass.", zero=False),
+    assembled("the rate never changes", "The rate is the same in all steps. Set it before each: "
+        "group[\"lr\"] for each group of optimizer.param_groups.", rate_at=lambda step, count, warm_up: 1.0),
+    assembled("no warm-up", "There is no warm-up: the first steps have the whole rate.",
+        rate_at=lambda step, count, warm_up: 1.0 if step <= warm_up else Assembled.rate_at(step, count, warm_up)),
+    assembled("a warm-up from 0",
+        "The warm-up counts steps from 0, so that the first does nothing. Steps count from 1.",
+        rate_at=lambda step, count, warm_up: (step - 1) / warm_up if step <= warm_up else Assembled.rate_at(
+            step, count, warm_up)),
+    assembled("each rate one step late",
+        "Each step has the rate of the step before it. Set the rate before the step, and "
+        "count steps from 1.",
+        rate_at=lambda step, count, warm_up: Assembled.rate_at(max(step - 1, 0), count, warm_up)),
+    assembled("no cosine", "After the warm-up the rate stays as it is. It falls along half a cosine.",
+        rate_at=lambda step, count, warm_up: min(step / warm_up, 1.0)),
+    assembled("down to 0", "The rate falls to 0. It falls to a tenth.",
+        rate_at=lambda step, count, warm_up: step / warm_up if step <= warm_up else 0.5 + 0.5 * math.cos(
+            math.pi * (step - warm_up) / (count - warm_up))),
+    assembled("a straight line", "The rate falls along a straight line. It falls along half a cosine.",
+        rate_at=lambda step, count, warm_up: step / warm_up if step <= warm_up else 1 - 0.9 * (step - warm_up) / (
+            count - warm_up)),
+    assembled("the cosine over all steps", "The cosine runs over all steps. It begins where the warm-up ends.",
+        rate_at=lambda step, count, warm_up: step / warm_up if step <= warm_up else 0.55 + 0.45 * math.cos(
+            math.pi * step / count)),
+    assembled("no clipping", "The gradients are not clipped.", clip=lambda weights: None),
+    assembled("each gradient clipped by itself", "Each weight's gradient is clipped by itself. The norm is that of all "
+        "together, and all have one factor.", clip=clipped_one_by_one),
+    assembled("numbers clipped", "Single numbers of the gradients are clipped. The norm of all is, by one factor.",
+        clip=lambda weights: torch.nn.utils.clip_grad_value_(weights, 1.0)),
+    assembled("always scaled to 1", "Gradients are scaled to the norm 1 where they are smaller, too. Only larger ones "
+        "are.", clip=always_to_norm_1),
+    assembled("no decay", "No weight decays. Those with two axes decay by 0.1.", decays=(0.0, 0.0, 0.0)),
+    assembled("all weights decay", "The norms decay, too. Only weights with two axes do.", decays=(0.0, 0.1, 0.1)),
+    assembled("another decay", "The decay is 0.01, which is PyTorch's own. Here it is 0.1.",
+        decays=(0.0, 0.0, 0.01)),
+    assembled("PyTorch's own decay for all",
+        "The decay is 0.01 for all weights, which is PyTorch's own. Here it is 0.1 "
+        "for those with two axes, and 0 for norms.", decays=(0.0, 0.01, 0.01)),
+    assembled("Adam with decay in the gradient", "The optimizer is Adam, whose decay is added to the gradient. AdamW "
+        "subtracts it from the weight.", optimizer="Adam"),
+    assembled("PyTorch's own betas", "β₂ is 0.999, which is PyTorch's own. Here the betas are 0.9 and 0.99.",
+        betas=(0.9, 0.999)),
+    assembled("a new optimizer for each step", "Each step makes a new optimizer, which forgets its averages. Make it "
+        "once.", anew=True),
+    assembled("the loss after the step", "Each loss is that after the step. Return the one before it.", after=True),
+    assembled("the sum of losses", "The losses of all tokens are added up. Take their mean.",
+        loss=lambda logits, targets: torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), reduction="sum")),
+    assembled("targets moved once more", "The targets are moved by one place. They are moved already.",
+        loss=lambda logits, targets: torch.nn.functional.cross_entropy(
+            logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())),
+    assembled("softmax before the cross-entropy",
+        "A softmax is taken before the cross-entropy, which takes one itself. "
+        "Give it the logits.", loss=lambda logits, targets: torch.nn.functional.cross_entropy(
+            logits.softmax(dim=-1).flatten(0, 1), targets.flatten())),
+    assembled("only the last token", "Only the loss of the last token of each row is taken. Take the mean over all.",
+        loss=lambda logits, targets: torch.nn.functional.cross_entropy(logits[:, -1], targets[:, -1])),
+    assembled("norms not trained", "The norms are not trained. All weights are.",
+        trained=lambda name: "norm" not in name),
+    assembled("the embedding not trained", "The embedding is not trained. All weights are.",
+        trained=lambda name: name != "embedding"),
+    assembled("layer 0 frozen", "The weights of layer 0 are not trained. All weights are.",
+        trained=lambda name: not name.startswith("0.")),
+    assembled("the embedding trained on one side", "The gradient of the logits does not reach the embedding: is it "
+        "detached or cloned there? It is one weight in two places.",
+        unembedding=lambda weights: weights["embedding"].detach().T),
+)  # fmt: skip
+
+
+# A training step that is ill ------------------------------------------------------------------------------------------
+
+
+def added_up(shape, inputs, back):
+    gradient = np.zeros(shape)
+    np.add.at(gradient, inputs, back)
+    return gradient
+
+
+def last_of_each(shape, inputs, back):
+    gradient = np.zeros(shape)
+    gradient[inputs] += back
+    return gradient
+
+
+def first_of_each(shape, inputs, back):
+    return last_of_each(shape, inputs[::-1], back[::-1])
+
+
+def averaged(shape, inputs, back):
+    counts = np.bincount(inputs, minlength=shape[0])[:, None]
+    return added_up(shape, inputs, back) / np.maximum(counts, 1)
+
+
+def counted_again(shape, inputs, back):
+    return added_up(shape, inputs, back) * np.bincount(inputs, minlength=shape[0])[:, None]
+
+
+def stepping(embedded=added_up, mean=lambda n: n, to_E=lambda wrong, U, new_U: wrong @ U.T,
+        to_U=lambda x, wrong: x.T @ wrong, new=lambda E, gradient, rate: E - rate * gradient,
+        new_U=lambda U, gradient, rate: U - rate * gradient, loss=lambda losses: losses.mean(),
+        wrong=lambda shares, hot: shares - hot):  # fmt: skip
+    """ill_step with one step exchanged for a wrong one; every step not named is right."""
+
+    def ill_step(E, U, inputs, targets, rate):
+        x = E[inputs]
+        logits = x @ U
+        exps = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares, hot = exps / exps.sum(axis=1, keepdims=True), np.eye(U.shape[1])[targets]
+        losses = log_sum_exp(logits) - (logits * hot).sum(axis=1)
+        off = wrong(shares, hot) / mean(len(inputs))
+        later_U = new_U(U, to_U(x, off), rate)
+        return loss(losses), new(E, embedded(E.shape, inputs, to_E(off, U, later_U)), rate), later_U
+
+    return ill_step
+
+
+def with_the_last_error_of_each(E, U, inputs, targets, rate):
+    """Repeated tokens are dropped from the whole step."""
+    _, places = np.unique(inputs[::-1], return_index=True)
+    kept = np.sort(len(inputs) - 1 - places)
+    return stepping()(E, U, inputs[kept], targets[kept], rate)
+
+
+ILLNESS_MISTAKES = (
+    Mistake("only the last place of each token", stepping(embedded=last_of_each),
+        "Right for a text in which no token comes twice. With two places that read one row of E, what does the row get "
+        "from the first of them, and what from the second?"),
+    Mistake("only the first place of each token", stepping(embedded=first_of_each),
+        "A row of E gets the gradient of the first place that reads it. It gets the sum over all of them."),
+    Mistake("the mean over the places of a token", stepping(embedded=averaged),
+        "A row of E gets the mean over the places that read it. It gets their sum: they are divided by the number of "
+        "all tokens already."),
+    Mistake("counted twice", stepping(embedded=counted_again),
+        "The places of a token that comes n times count n times each. Add each place once."),
+    Mistake("repeated tokens dropped", with_the_last_error_of_each,
+        "Repeated tokens are left out of the whole step, of the loss too. Only the gradient of E was wrong."),
+    Mistake("E is not trained", stepping(embedded=lambda shape, inputs, back: np.zeros(shape)),
+        "E stays as it is. Its rows move, too."),
+    Mistake("U is not trained", stepping(new_U=lambda U, gradient, rate: U),
+        "U stays as it is. It was right: leave it."),
+    Mistake("E after U", stepping(to_E=lambda wrong, U, new_U: wrong @ new_U.T),
+        "The gradient of E is computed with the new U. Both gradients belong to the old weights."),
+    Mistake("not divided by the number of tokens", stepping(mean=lambda n: 1.0),
+        "The gradients are those of the sum of losses. The mean was right: leave it."),
+    Mistake("up the slope", stepping(new=lambda E, gradient, rate: E + rate * gradient),
+        "E moves up the slope, so that the loss grows."),
+    Mistake("both up the slope", stepping(wrong=lambda shares, hot: hot - shares),
+        "Both matrices move up the slope, so that the loss grows."),
+    Mistake("the target left out", stepping(wrong=lambda shares, hot: shares),
+        "The target is not subtracted. It was right: probabilities minus 1 at the target."),
+    Mistake("the sum of losses", stepping(loss=lambda losses: losses.sum()),
+        "The loss is a sum. The mean was right: leave it."),
+    Mistake("the rate left out", stepping(new=lambda E, gradient, rate: E - gradient),
+        "E moves by the whole gradient. Multiply it by the rate."),
+    Mistake("E over all places",
+        stepping(embedded=lambda shape, inputs, back: np.broadcast_to(back.sum(axis=0), shape)),
+        "Each row of E gets the gradient of all places. It gets that of the places that read it."),
+    Mistake("the gradient in place of the matrix", stepping(new=lambda E, gradient, rate: gradient),
+        "The gradient of E is returned in place of the new E."),
+)  # fmt: skip
+
+
 EXERCISES = {
     "merge_step": Exercise(2, {"merge_step": merging()}, MERGE_MISTAKES),
     "encode_decode": Exercise(3, {"encode": encoding(), "decode": decoding()}, TOKEN_MISTAKES),
@@ -864,4 +1258,6 @@ EXERCISES = {
     "top_p": Exercise(2, {"top_p": sampling()}, TOP_P_MISTAKES),
     "batch_without_leak": Exercise(2, {"batch": drawing()}, BATCH_MISTAKES),
     "first_checks": Exercise(3, {"first_checks": examining()}, CHECK_MISTAKES),
+    "assemble": Exercise(6, functions_of(Assembled()), ASSEMBLE_MISTAKES),
+    "find_the_illness": Exercise(2, {"ill_step": stepping()}, ILLNESS_MISTAKES),
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.kernel.forbidden import LIBRARY_CROSS_ENTROPY
+from course_utils.checks.kernel.forbidden import LIBRARY_CROSS_ENTROPY, WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.result_numbers import BadResult, describe
@@ -27,7 +27,7 @@ from course_utils.days.day9.given.models import (
     other_rows,
     other_rows_here,
 )
-from course_utils.days.shared.given.draws import draw
+from course_utils.days.shared.given.draws import draw, only_in
 
 AS_IT_WAS = "what it is given stays as it was"
 COPY = "The answer is right but writes into its arguments, which the caller still needs. Work on a copy."
@@ -465,6 +465,180 @@ def true_or_false(value: Any) -> Any:
     return value
 
 
+# Assembled and trained ----------------------------------------------------------------------------------------------
+
+
+def assemble(rng: np.random.Generator) -> list[Rung]:
+    def model(V: int, d: int, f: int, embedding: float = 1.0, norms: bool = True, **times: float) -> dict:
+        """Draw the weights of a model; times: a factor for the maps of a name, such as o=0.0."""
+
+        def matrix(name: str, rows: int, columns: int) -> np.ndarray:
+            return 0.5 * times.get(name, 1.0) * draw(rng, rows, columns)
+
+        def norm() -> np.ndarray:
+            return 1 + 0.5 * norms * draw(rng, d)
+
+        weights = {"embedding": embedding * draw(rng, V, d)}
+        for layer in (0, 1):
+            weights |= {f"{layer}.norm_1": norm()} | {f"{layer}.{name}": matrix(name, d, d) for name in "qkvo"}
+            weights |= {f"{layer}.norm_2": norm()} | {f"{layer}.{name}": matrix(name, d, f) for name in ("gate", "up")}
+            weights[f"{layer}.down"] = matrix("down", f, d)
+        return weights | {"norm": norm()}
+
+    def forward(name, weights, B, T, heads, why, measure=logits_from, **more):
+        tokens = rng.integers(0, len(weights["embedding"]), (B, T))
+        return Rung(name, (weights, tokens, heads), why, measure, of="logits_of", **more)
+
+    def steps(name, weights, count, B, T, heads, rate, warm_up, why, measure=losses_from, again=False, **more):
+        batches = [rng.integers(0, len(weights["embedding"]), (2, B, T)) for _ in range(1 if again else count)]
+        batches = batches * count if again else batches
+        return Rung(name, (weights, batches, heads, rate, warm_up), why, measure, of="train", **more)
+
+    return [
+        forward("blocks that find nothing", model(5, 4, 6, norms=False, o=0, down=0), 1, 1, 1, "o and down are zeros "
+            "here: the logits are those of the embedding after the last norm, times the embedding transposed.",
+            shape_hint="logits_of returns a tensor (B, T, V) in float64."),
+        forward("attention that finds nothing", model(5, 4, 6, o=0), 1, 2, 1, "o is zeros here: each block adds "
+            "(SiLU(y gate) · (y up)) down with y = norm_2 of x."),
+        forward("a feed-forward network that finds nothing", model(5, 4, 6, down=0), 1, 1, 1, "down is zeros here, and "
+            "one token sees itself alone: each block adds (y v) o with y = norm_1 of x."),
+        forward("one token", model(5, 4, 6), 1, 1, 1, "The feed-forward network reads the sum of x and what attention "
+            "found."),
+        forward("several tokens", model(5, 4, 6), 1, 5, 1, "A score is rotated(q) · rotated(k) / √d_head, and later "
+            "tokens are blocked before the softmax."),
+        forward("two heads", model(6, 8, 5), 1, 4, 2, "Each head has d / heads numbers side by side, and is rotated "
+            "and scaled by itself."),
+        forward("a batch", model(7, 6, 5), 3, 4, 3, "Rows of a batch do not see each other."),
+        forward("all sizes equal", model(4, 4, 4), 4, 4, 2, "With equal sizes a wrong axis raises no error."),
+        forward("a long stream", model(5, 4, 6, embedding=50.0), 2, 3, 2, "Each part reads a norm, and adds to the "
+            "stream itself."),
+        forward("a stream near zero", model(5, 4, 6, embedding=0.003, o=0.01, down=0.01), 2, 3, 2, "eps = 1e-5 is "
+            "added to the mean of the squares, and here it counts."),
+        forward("large scores", model(5, 4, 6, q=20.0, k=5.0), 2, 6, 2, "Scores may be of any size."),
+        forward("a longer text", model(6, 8, 10), 2, 9, 4, "Any number of tokens."),
+        forward(AS_IT_WAS, model(5, 4, 6), 2, 3, 2, "The logits are right, but something that was given has changed. "
+            "Make new tensors.", keeps_arguments),
+        steps("one batch", model(5, 4, 6), 1, 2, 3, 2, 0.01, 1, "The first loss is that of the weights as they were "
+            "given: no step has been made.", shape_hint="train returns a list of losses, one for each batch."),
+        steps("one step", model(5, 4, 6), 2, 2, 3, 2, 0.01, 1, "The second loss is that after one step with the whole "
+            "rate."),
+        steps("one step of a warm-up", model(5, 4, 6), 2, 2, 3, 2, 0.03, 3, "The first step of three has a third of "
+            "the rate."),
+        steps("a whole warm-up", model(5, 4, 6), 4, 2, 3, 2, 0.02, 3, "In the warm-up step number s has s / warm_up of "
+            "the rate."),
+        steps("the cosine", model(5, 4, 6), 5, 2, 3, 2, 0.05, 1, "After the warm-up the rate falls along half a "
+            "cosine, to a tenth at the last step."),
+        steps("gradients that need clipping", model(5, 4, 6, embedding=4.0), 4, 2, 4, 2, 0.02, 1, "The norm of all "
+            "gradients together is above 1 here: all are multiplied by one factor, so that it is 1."),
+        steps("gradients that grow", model(6, 4, 6, embedding=0.05), 6, 2, 4, 2, 0.1, 2, "At first the norm of all "
+            "gradients is below 1, and they stay as they are. Later they are clipped."),
+        steps("large norms", model(5, 4, 6) | {"norm": np.full(4, 6.0)}, 3, 2, 3, 2, 0.1, 1, "Only weights with two "
+            "axes decay, and norms do not."),
+        steps("ten steps", model(7, 8, 6), 10, 3, 5, 2, 0.02, 3, "Ten batches, ten losses."),
+        steps("six steps on one batch", model(7, 8, 6), 6, 2, 5, 4, 0.1, 2, "The loss of one batch has to fall.",
+            again=True),
+        steps("train: " + AS_IT_WAS, model(5, 4, 6), 2, 2, 3, 2, 0.02, 1, "The losses are right, but the weights or "
+            "the batches that were given have changed. Train copies: weight.clone().", keeps_arguments),
+    ]  # fmt: skip
+
+
+def in_tensors(value: Any) -> Any:
+    """Return copies of all arrays in a value as tensors."""
+    import torch
+
+    if isinstance(value, dict):
+        return {name: in_tensors(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [tuple(map(in_tensors, each)) for each in value]  # a batch is inputs and targets
+    return torch.tensor(value) if isinstance(value, np.ndarray) else value
+
+
+def logits_from(logits_of: Callable, *args: Any) -> dict[str, Any]:
+    """Return the logits of a model for weights and tokens that are given as arrays. Raises BadResult unless float64."""
+    return only_in({"logits": logits_of(*in_tensors_each(args))}, "float64")
+
+
+def losses_from(train: Callable, *args: Any) -> dict[str, Any]:
+    """Return the losses of a training whose weights and batches are given as arrays."""
+    return {"losses": train(*in_tensors_each(args))}
+
+
+def in_tensors_each(args: tuple) -> tuple:
+    return tuple(map(in_tensors, args))
+
+
+def keeps_arguments(function: Callable, *args: Any) -> float:
+    """Return 0.0 if no tensor that a function is given has changed, and none asks for a gradient; else 1.0."""
+    import torch
+
+    given, before = in_tensors_each(args), in_tensors_each(args)
+    function(*given)
+    pairs = list(zip(_tensors(given), _tensors(before), strict=True))
+    return float(any(not torch.equal(a.detach(), b) or a.requires_grad or a.grad is not None for a, b in pairs))
+
+
+def _tensors(value: Any) -> list[Any]:
+    """Return all tensors in a value, in order."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for each in value for tensor in _tensors(each)]
+    return [value] if hasattr(value, "requires_grad") else []
+
+
+# A training step that is ill ----------------------------------------------------------------------------------------
+
+
+def find_the_illness(rng: np.random.Generator) -> list[Rung]:
+    def step(inputs: list[int], targets: list[int], V: int, d: int, rate: float, times: float = 1.0) -> tuple:
+        return times * draw(rng, V, d), times * draw(rng, d, V), np.array(inputs), np.array(targets), rate
+
+    def some(count: int, V: int) -> list[int]:
+        return rng.integers(0, V, count).tolist()
+
+    return [
+        Rung("one token", step([1], [0], 3, 2, 0.5), "One token was right from the start, and should stay right.",
+            shape_hint="Return (loss, E, U): a number and the two new matrices."),
+        Rung("tokens that all differ", step([2, 0, 1], [0, 1, 2], 4, 3, 0.5),
+            "Here nothing was wrong, and it should stay so."),
+        Rung("a token that comes twice", step([1, 1], [0, 2], 3, 2, 0.5), "The loss is right, and one of the two "
+            "matrices is not. Compute its gradient by hand, place by place."),
+        Rung("a token that comes twice, with one target", step([1, 1], [2, 2], 3, 2, 0.5), "Both places have the same "
+            "gradient here."),
+        Rung("one token among others twice", step([0, 2, 1, 2], [2, 1, 2, 0], 4, 3, 0.25), "Compare with the text "
+            "without its last token."),
+        Rung("the same token at all places", step([2, 2, 2, 2, 2], [0, 1, 2, 3, 0], 4, 3, 0.5), "All places read one "
+            "row of E."),
+        Rung("a rate of 0", step([1, 0, 1], [0, 1, 1], 3, 2, 0.0), "With a rate of 0 nothing changes, and the loss is "
+            "the same."),
+        Rung("a text", step(some(12, 4), some(12, 4), 4, 3, 0.5), "Each place adds its part to the gradient of its "
+            "token's row."),
+        Rung("all sizes equal", step(some(4, 4), some(4, 4), 4, 4, 0.5), "With equal sizes a wrong axis raises no "
+            "error."),
+        Rung("a word that is not in the text", step([0, 0, 1], [1, 0, 1], 5, 2, 1.0), "A row of E whose token is not "
+            "read stays as it is."),
+        Rung("a longer text", step(some(60, 6), some(60, 6), 6, 4, 0.3), "Any number of tokens."),
+        Rung("large logits", step(some(6, 3), some(6, 3), 3, 2, 0.1, 30.0),
+            "The softmax was right: leave it as it is."),
+        Rung(AS_IT_WAS, step([1, 0, 1], [0, 1, 1], 3, 2, 0.5), COPY, changes),
+    ]  # fmt: skip
+
+
+def some_words(draft: Draft) -> np.ndarray:
+    """Draw words of the vocabulary."""
+    return np.array([draft.choose(0, draft.sizes["V"] - 1) for _ in range(draft.sizes["n"])])
+
+
+def has_a_choice(E: np.ndarray, U: np.ndarray, inputs: np.ndarray, targets: np.ndarray, rate: float) -> bool:
+    """Return whether there are two words or more, each of two numbers or more."""
+    return min(E.shape) > 1
+
+
+def twice(E: np.ndarray, U: np.ndarray, inputs: np.ndarray, targets: np.ndarray, rate: float) -> bool:
+    """Return whether an input comes twice."""
+    return len({*inputs.tolist()}) < len(inputs)
+
+
 LADDERS = {
     "merge_step": Ladder(
         ("merge_step",),
@@ -527,5 +701,24 @@ LADDERS = {
         ("loss", "causal", "apart"),
         first_checks,
         convert=true_or_false,
+    ),
+    "assemble": Ladder(
+        ("logits_of", "train"),
+        ("logits",),
+        assemble,
+        forbidden=WHOLE_ATTENTION,
+    ),
+    "find_the_illness": Ladder(
+        ("ill_step",),
+        ("loss", "E", "U"),
+        find_the_illness,
+        cases=(("where a token comes twice", "where all tokens differ", twice),),
+        small=(
+            Small(
+                ("V d", "d V", Drawn("n", some_words), Drawn("n", some_words), one_of(1.0, 0.5)),
+                measures=(None,),
+                fits=has_a_choice,
+            ),
+        ),
     ),
 }
