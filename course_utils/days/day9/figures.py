@@ -92,7 +92,8 @@ def vocabularies(sizes: Sequence[int], lengths: Sequence[float], nats: Sequence[
     told = []
     for ax, numbers, title in zip(fig.subplots(1, 3), (lengths, nats, bits), titles, strict=True):
         _by_size(ax, sizes, numbers, title)
-        told.append(f"{title}: " + ", ".join(f"{number:.2f} at {size:,}" for size, number in zip(sizes, numbers, strict=True)))
+        points = ", ".join(f"{number:.2f} at {size:,}" for size, number in zip(sizes, numbers, strict=True))
+        told.append(f"{title}: {points}")
     fig.tight_layout()
     return described(fig, f"Against the size of the vocabulary: {'; '.join(told)}.")
 

@@ -1,6 +1,6 @@
 """The guesses of day 9's lesson: what each asks, what is computed, and why it comes out so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from course_utils.models import dissection, small_gpt_record
 from course_utils.models.checkup import Report
@@ -37,17 +37,20 @@ def loss_without_copying() -> Guess:
         9, "loss without copying",
         f"With all heads, the second copy of random tokens costs {found.whole.by_copy[1]:.2f} nats per token. What does "
         "it cost with the eight best induction heads off?",
-        truth=found.without.by_copy[1], low=0, high=14, unit=" nats",
+        truth=found.without.by_copy[1], low=0, high=14, unit="nats",
         why="Nothing but looking back can tell a random token, and other heads can look back, too.",
     )  # fmt: skip
 
 
-def costliest_heads(kinds: Mapping[str, dissection.Dissection]) -> Guess:
-    return Guess.choice(
-        9, "costliest heads",
-        "Eight heads of one kind are switched off. Which kind costs most on the second copy?",
-        choices=[*kinds], truth=max(kinds, key=lambda kind: kinds[kind].without.by_copy[1]),
-        why="Compare the bars of the left panel. An induction head needs what other heads have written before.",
+def looking_without_previous() -> Guess:
+    found = dissection.dissect("previous token")
+    return Guess.number(
+        9, "looking without previous",
+        f"With all heads on, the eight best induction heads have a mean score of {found.whole.looking:.2f}. What is it "
+        "with the eight best previous-token heads off, most of which are in earlier layers?",
+        truth=found.without.looking, low=0, high=1,
+        why="An induction head looks for a token that has the name of its predecessor written in it. Previous-token "
+        "heads write it there.",
     )  # fmt: skip
 
 
@@ -78,7 +81,7 @@ def first_loss(vocabulary: int, found: float) -> Guess:
     return Guess.number(
         9, "first loss",
         f"A model with a vocabulary of {vocabulary:,} has not been trained. What is its loss?",
-        truth=found, low=0, high=14, unit=" nats",
+        truth=found, low=0, high=14, unit="nats",
         why="It gives all tokens nearly the same probability, so the loss is the logarithm of their number.",
     )  # fmt: skip
 
