@@ -156,16 +156,22 @@ def previous_token_scores(real: Real, tokens: Tensor) -> Tensor:
     return _of_heads(real, tokens, lambda weights: weights.diagonal(-1, dim1=-2, dim2=-1).mean(-1))
 
 
-def induction_scores(real: Real, tokens: Tensor, period: int = PERIOD) -> Tensor:
+def induction_scores(real: Real, tokens: Tensor, period: int = PERIOD, off: Iterable[Head] = ()) -> Tensor:
     """Return the weight from a token to the one after its copy, one period earlier: (layers, heads).
 
-    tokens are `copies` of `period` tokens; the mean is over all tokens after the first copy. A head that divides its
+    tokens are `copies` of `period` tokens; the mean is over all tokens after the first copy. Heads in `off` are
+    switched off: they look, but nobody learns what they found. A head that divides its
     weight between two earlier copies has the nearer part counted only. Source: Olsson et al. 2022, appendix (prefix
     matching score).
     """
     if tokens.shape[1] < 2 * whole("period", period):
         raise ValueError(f"tokens is {tuple(tokens.shape)}: a piece of {period} tokens, twice, takes {2 * period}")
-    return _of_heads(real, tokens, lambda weights: weights.diagonal(1 - period, dim1=-2, dim2=-1)[:, 1:].mean(-1))
+    return _of_heads(real, tokens, lambda weights: weights.diagonal(1 - period, dim1=-2, dim2=-1)[:, 1:].mean(-1), off)
+
+
+def own_scores(real: Real, tokens: Tensor, score: Callable[[Tensor], Any]) -> Tensor:
+    """Return what somebody's own function says of each head's weights (T, T), a number: (layers, heads)."""
+    return _of_heads(real, tokens, lambda weights: torch.tensor([float(score(head)) for head in weights]))
 
 
 def where(real: Real, sentence: str, from_word: str, to_word: str) -> Tensor:
@@ -433,9 +439,10 @@ def _losses(model: Decoder, tokens: Tensor, **options: Any) -> Tensor:
 
 
 @torch.no_grad()
-def _of_heads(real: Real, tokens: Tensor, measure: Callable[[Tensor], Tensor]) -> Tensor:
+def _of_heads(real: Real, tokens: Tensor, measure: Callable[[Tensor], Tensor], off: Iterable[Head] = ()) -> Tensor:
     """What is measured of each layer's weights (heads, T, T), (heads,): together (layers, heads)."""
-    return torch.stack([measure(weights[0]) for weights in real.model(tokens, return_weights=True)[1]])
+    layers = real.model(tokens, head_masks=_on(real, off), return_weights=True)[1]
+    return torch.stack([measure(weights[0]) for weights in layers])
 
 
 def _on(real: Real, off: Iterable[Head]) -> Tensor | None:
