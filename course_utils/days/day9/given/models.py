@@ -25,7 +25,7 @@ class ToyModel:
 
     words: int
     sees: Sees
-    size: float = 0.1
+    size: float = 0.04
     own: float = 0.0
     rounding: float = 0.0
     seed: int = 0
