@@ -36,6 +36,11 @@ TRACE = {
     "said": "block 0 was handed to b to be written, and a has it",
 }
 ROUND = ([0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.4, 0.3], [1, 2, 0], [0.5, 0.7, 0.2, 0.8], ["the", "cat", "sat", "down"])
+LADDER = (
+    [(1, 5.6), (20, 3.4), (60, 2.6), (200, 2.1), (400, 1.7)],
+    [5.55, 3.31, 2.45],
+    [(20, 3.4, "eo t  nha"), (80, 2.5, "thend ore"), (200, 2.1, "the kind sore"), (400, 1.7, "the king is sore")],
+)
 CURVE = {"x": [4, 16, 64], "truth": [0.2, 0.5, 0.8], "low": 0, "high": 1, "x_label": "d_k", "y_label": "weight"}
 
 
@@ -518,3 +523,45 @@ def memory_board(page):
     assert text(page, message) == "Written last: moved. Every key reads what it last wrote."
     changes(page, lambda: button(page, "Undo").click(), message, read)
     changes(page, lambda: button(page, "Clear").click(), message, read)
+
+
+@moved(
+    "MergeStepper",
+    lambda: views.MergeStepper("the cat, the hat, the café"),
+    ("button[aria-label='to the end']", "Enter", ".course-merges-told [role=status]"),
+    (".course-player input", "ArrowLeft", ".course-merges-sums b >> nth=1"),
+    (".course-player input", "Home", ".course-merges-list tbody"),
+    ("textarea", "x", ".course-merges-sums b"),
+)
+def merges(page):
+    message, sums = ".course-merges-told [role=status]", ".course-merges-sums b >> nth=1"
+    assert text(page, message).startswith("Each byte is a token: 27 tokens. Most frequent now: “e” + “␣”, 3 times")
+    changes(page, lambda: button(page, "step", exact=True).click(), message, sums, ".course-merges-list")
+    changes(page, lambda: button(page, "to the end").click(), message, sums, ".course-merges-list")
+    assert text(page, message).endswith("No pair occurs twice now, so merging ends.")
+    changes(page, lambda: button(page, "back").click(), message)
+    page.get_by_role("textbox").fill("é" * 201)
+    problem = ".course-merges-problem"
+    assert text(page, problem) == "These are 201 characters: at most 200 fit. Shown is the text before."
+    page.get_by_role("textbox").fill("aaa")
+    assert text(page, message) == "Each byte is a token: 3 tokens. Most frequent now: “a” + “a”, 2 times."
+    changes(page, lambda: button(page, "step", exact=True).click(), message, sums)
+    assert page.locator(".course-merges-tokens > *").all_inner_texts() == ["aa", "a"]
+    assert text(page, problem) == ""
+    page.get_by_role("textbox").fill("🌍🌍")
+    assert page.locator(".course-merges-tokens > *").all_inner_texts() == ["<F0>", "<9F>", "<8C>", "<8D>"] * 2
+
+
+@moved(
+    "LossLadder",
+    lambda: views.LossLadder(*LADDER),
+    ("input[type=range]", "End", "[role=status]"),
+    ("input[type=range]", "ArrowLeft", ".course-ladder-text.course-ladder-chosen"),
+)
+def ladder(page):
+    message, written = "[role=status]", ".course-ladder-text.course-ladder-chosen"
+    assert text(page, message).endswith("character, below ln V (5.55) and above the unigram floor (3.31).")
+    changes(page, lambda: page.get_by_role("slider").fill("3"), message, written)
+    assert text(page, message) == "Step 400: loss 1.70 nats per character, below the bigram floor (2.45)."
+    assert text(page, written) == "the king is sore"
+    changes(page, lambda: page.get_by_role("slider").click(position={"x": 4, "y": 8}), message, written)

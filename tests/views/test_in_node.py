@@ -7,6 +7,7 @@ import math
 import random
 import re
 import subprocess
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -40,6 +41,8 @@ from course_utils.views import (
 from course_utils.views.shared import number_text
 from course_utils.views.static_page import page_state
 from course_utils.views.widgets.calculator import CARDS, OWN
+from course_utils.views.widgets.loss_ladder import told_of as told_of_loss
+from course_utils.views.widgets.merges import states_of, told_of
 from course_utils.views.widgets.page_table import replay
 from course_utils.views.widgets.painter_verdict import Measured, empty_rows, oddities, verdict_lines
 from course_utils.views.widgets.timeline_run import LibraryScheduler, run_scheduler
@@ -207,6 +210,59 @@ def test_a_verdict_on_a_mask_is_told_alike(part):
             wanted.append(oddities(mask, measured, queries, queries))
     assert in_node("painter_alone.js", part, calls) == wanted
     assert len({str(each) for each in wanted}) > 5
+
+
+def texts_to_merge(count: int) -> list[str]:
+    """Texts of few letters, so that pairs are frequent, tie and overlap; of all Unicode; and one of each odd kind."""
+    chance = random.Random(5)
+    scripts = ["a", "ab", "abc ", "the cat\n", "aé", "аб ", "日本", "🌍👩\u200d🔬", "\x00\t\r\x7f␣<C3>"]
+    drawn = ["".join(chance.choices(chance.choice(scripts), k=chance.randint(1, 40))) for _ in range(count * 3 // 4)]
+    points = [each for each in range(0x110000) if not 0xD800 <= each < 0xE000]
+    drawn += ["".join(map(chr, chance.choices(points, k=chance.randint(1, 12)))) * 2 for _ in range(count // 4)]
+    return [*drawn, "a" * 200, "🌍" * 200, "e\u0301 é", "\ufeffa\ufeffa"]
+
+
+def merged_plainly(text: str) -> list[list[list[int]]]:
+    """The tokens of a text and its pairs with their counts before each merge and after the last, without any haste."""
+    tokens, states = [*text.encode()], []
+    while True:
+        counts = Counter(itertools.pairwise(tokens))
+        ranked = sorted([[*pair, count] for pair, count in counts.items()], key=lambda each: (-each[2], each))
+        states.append([tokens, ranked[:6]])
+        if not ranked or ranked[0][2] == 1:
+            return states
+        left, right, _ = ranked[0]
+        before, tokens = tokens, []
+        for token in before:
+            if tokens and (tokens[-1], token) == (left, right):
+                tokens[-1] = 255 + len(states)
+            else:
+                tokens.append(token)
+
+
+def test_pairs_are_merged_alike_and_told_alike():
+    texts = texts_to_merge(1000)
+    found = in_node("merges_steps.js", "statesOf", [[text, 6] for text in texts])
+    plain = [merged_plainly(text) for text in texts]
+    assert [[[*state.values()] for state in states] for states in found] == plain
+    python = [states_of(text) for text in texts]
+    assert [[[state.tokens, [*map(list, state.pairs)]] for state in states] for states in python] == plain
+    names = in_node("merges_steps.js", "namesOf", [[states] for states in found])
+    calls = [[states, len(states) // 2, named] for states, named in zip(found, names, strict=True)]
+    calls += [[states, len(states) - 1, named] for states, named in zip(found[::9], names[::9], strict=True)]
+    wanted = [told_of(states, len(states) // 2) for states in python]
+    wanted += [told_of(states, len(states) - 1) for states in python[::9]]
+    assert in_node("merges_steps.js", "toldOf", calls) == wanted
+    assert any("at 1 place." in each for each in wanted) and any("smallest in a tie" in each for each in wanted)
+
+
+def test_a_loss_among_floors_is_told_alike():
+    chance = random.Random(6)
+    floors = [["ln V", 5.545], ["the unigram floor", 3.3125], ["the bigram floor", 2.45]]
+    calls = [[step, chance.choice([chance.uniform(0, 7), 3.3125]), floors] for step in range(1000)]
+    wanted = [told_of_loss(*call) for call in calls]
+    assert in_node("loss_ladder.js", "toldOfLoss", calls) == wanted
+    assert len({re.sub(r"[\d.]+", "", each) for each in wanted}) == 4
 
 
 # ---- what a page without a kernel computes itself --------------------------------------------------------------------
