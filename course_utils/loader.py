@@ -100,7 +100,7 @@ def _raise(error: Exception, *args: Any, **kwargs: Any) -> None:
 
 
 def of_a_day(path: str) -> Any:
-    """Return an object from the folder of a day by its dotted name: `day7.promise_monitors.AllocatorWatch`."""
+    """Return an object from the folder of a day by its dotted name: `day7.watches.AllocatorWatch`."""
     module, _, name = path.rpartition(".")
     return getattr(import_module(f"course_utils.days.{module}"), name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from course_utils.checks.examples.adversary import Trace, describe_trace, find_trace
@@ -43,15 +44,15 @@ def examine(
 def _examine(
     day: int, grade_id: str, namespace: MutableMapping[str, Any], hidden: bool, seed: str
 ) -> tuple[Evidence | None, Verdict]:
-    evidence, verdict = _examine_once(day, grade_id, namespace, hidden, seed)
+    examine_once = partial(_examine_once, day, grade_id, namespace, hidden, seed)
+    evidence, verdict = examine_once()
     uses = all_exercises(day)[grade_id].uses
     if verdict.status == "passed" or not uses:
         return evidence, verdict
 
     # A failed answer is tried once more, with right functions in place of the earlier answers.
     seconds = RETRY_SECONDS if verdict.status == "timeout" else None
-    with _replace_values(namespace, _right_answers(day, uses)):
-        evidence_with_lent, verdict_with_lent = _examine_once(day, grade_id, namespace, hidden, seed, seconds)
+    evidence_with_lent, verdict_with_lent = examine_once(uses, seconds)
     is_worse_with_lent = verdict_with_lent.share < verdict.share
     if is_worse_with_lent or verdict.status == verdict_with_lent.status == "timeout":
         return evidence, verdict
@@ -59,16 +60,14 @@ def _examine(
         return evidence_with_lent, verdict_with_lent
 
     # The verdicts differ. The second one counts if it passes, or if an earlier answer is wrong; it says what was lent.
+    # Earlier answers that pass stay, as in grading, unless the answer goes wrong with one of them.
     failing = [used for used in uses if _examine(day, used, namespace, hidden, seed)[1].status != "passed"]
-    if (
-        0 < len(failing) < len(uses)
-    ):  # those that pass stay, as in grading, unless the answer goes wrong with one of them
-        with _replace_values(namespace, _right_answers(day, failing)):
-            evidence_with_few, verdict_with_few = _examine_once(day, grade_id, namespace, hidden, seed, seconds)
-        if verdict_with_lent.status == "passed" and verdict_with_few.status != "passed":
-            failing = []
-        else:
+    if 0 < len(failing) < len(uses):
+        evidence_with_few, verdict_with_few = examine_once(failing, seconds)
+        if verdict_with_few.status == "passed" or verdict_with_lent.status != "passed":
             evidence_with_lent, verdict_with_lent = evidence_with_few, verdict_with_few
+        else:
+            failing = []
     is_own_mistake = not failing and verdict_with_lent.status != "passed"
     if is_own_mistake:
         return evidence, verdict
@@ -151,13 +150,18 @@ def put_stage_first(message: CheckMessage) -> CheckMessage:
 def _examine_once(
     day: int,
     grade_id: str,
-    namespace: Mapping[str, Any],
-    hidden: bool = False,
-    seed: str = "",
+    namespace: MutableMapping[str, Any],
+    hidden: bool,
+    seed: str,
+    lent: Collection[str] = (),
     seconds: float | None = None,
 ) -> tuple[Evidence | None, Verdict]:
-    """Return the evidence and the verdict for an answer, without a second try, within `seconds` or the usual time."""
-    with TimeLimit(seconds) as limit:
+    """Return the evidence and the verdict for an answer, without a second try, within `seconds` or the usual time.
+
+    Args:
+        lent: the earlier exercises in place of whose answers right functions are used.
+    """
+    with _replace_values(namespace, _right_answers(day, lent)), TimeLimit(seconds) as limit:
         evidence = evidence_for(day, grade_id, namespace, hidden=hidden, seed=seed)
     if limit.message:
         return None, Verdict("timeout", 0.0, limit.message)

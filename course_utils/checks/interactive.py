@@ -18,7 +18,8 @@ from course_utils.checks.cell_history import (
     record_cells,
     why_undefined,
 )
-from course_utils.checks.cells import MAX_CELL_LENGTH, complete_answer, modules_not_graded
+from course_utils.checks.cells import MAX_CELL_LENGTH, modules_not_graded
+from course_utils.checks.complete_answer import complete_answer
 from course_utils.checks.examination import examine, example_text, find_example, put_stage_first
 from course_utils.checks.examples.adversary import Trace, as_data
 from course_utils.checks.judge.duel_verdict import board_of

@@ -16,8 +16,8 @@ from course_utils.grading.classroom import ClassResult
 from course_utils.grading.intake.collect import Submissions, collect
 from course_utils.grading.intake.late import with_lateness
 from course_utils.grading.live_display import MAX_TABLES, grade_and_show
-from course_utils.grading.reports.gradebook import Filled
-from course_utils.grading.reports.learner_record import is_alone, note_progress, own_exercises, show_outcome
+from course_utils.grading.reports.gradebook_rows import Filled
+from course_utils.grading.reports.learner_record import are_one_learners, note_progress, own_exercises, show_outcome
 from course_utils.grading.reports.report import open_folder, write_gradebook, write_reports
 from course_utils.grading.results import Settings
 from course_utils.sandbox.confinement import open_kernels
@@ -50,13 +50,13 @@ def run(
     """
     settings = _verify(paths, settings, day, gradebook)
     submissions = _find(paths, day)
-    # the learner's own exercises, and whether all submissions are one learner's: see `learner_record`
     files = [each.path for each in submissions]
-    own = own_exercises(files, settings.out) if settings.out else {}
-    alone = bool(settings.out and settings.answer_key is COURSE and not gradebook and is_alone(files, settings.out))
+    own_digests = own_exercises(files, settings.out) if settings.out else {}
+    may_be_a_learner = settings.answer_key is COURSE and not gradebook
+    is_one_learner = bool(settings.out and may_be_a_learner and are_one_learners(files, settings.out))
     one_by_one = all(path.suffix.lower() != ".zip" and not path.is_dir() for path in paths)
     result = grade_and_show(submissions, settings, tables=one_by_one and len(submissions) <= MAX_TABLES)
-    _report(result, settings, gradebook, own, alone)
+    _report(result, settings, gradebook, own_digests, is_one_learner)
     # in a class an unreadable notebook is a result like any other
     unreadable = [each.message for each in result.graded if each.status == "unreadable" and one_by_one]
     for message in unreadable[:-1]:
@@ -107,7 +107,13 @@ def _find(paths: Sequence[Path], day: int | None) -> Submissions:
     return submissions
 
 
-def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own: dict[str, str], alone: bool) -> None:
+def _report(
+    result: ClassResult,
+    settings: Settings,
+    gradebook: Path | None,
+    own_digests: dict[str, str],
+    is_one_learner: bool,
+) -> None:
     """Write the reports, the gradebook and the learner's progress, and print where they are."""
     if result.confinement and not result.confinement.full:
         _warn(str(result.confinement))
@@ -121,9 +127,15 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
         filled = write_gradebook(gradebook, graded, out, answer_key=answer_key) if gradebook else None
     finally:  # grading may have taken an hour: whatever is wrong with the gradebook, its reports are written
         graded = with_lateness(graded, filled.late) if filled else graded
-        notes = result.notes
-        linked = bool(own)
-        old = write_reports(graded, out, notes=notes, filled=filled, answer_key=answer_key, alone=alone, linked=linked)
+        old = write_reports(
+            graded,
+            out,
+            notes=result.notes,
+            filled=filled,
+            answer_key=answer_key,
+            is_one_learner=is_one_learner,
+            links_feedback=bool(own_digests),
+        )
         print(f"reports are in {out}")
     if filled:
         _print_filled(filled, out)
@@ -131,9 +143,9 @@ def _report(result: ClassResult, settings: Settings, gradebook: Path | None, own
         some = ", ".join(old[:3]) + (", …" if len(old) > 3 else "")
         warning = "do not send them out as results of this one"
         _warn(f"{out} still holds files of an earlier run; {warning} ({len(old)} in all): {some}")
-    if warning := note_progress(graded, own, out):
+    if warning := note_progress(graded, own_digests, out):
         _warn(warning)
-    if alone and own:
+    if is_one_learner and own_digests:
         show_outcome(graded, out, Console(highlight=False))
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from course_utils.checks.cells import complete_answer, defines
+from course_utils.checks.cells import defines
+from course_utils.checks.complete_answer import complete_answer
 from course_utils.checks.examination import examine
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.course import EXERCISES, WORK_FOLDER, find_notebook

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from course_utils.answer_key.key import COURSE
-from course_utils.checks.cells import as_python, complete_answer, defines, modules_not_graded, used_names
+from course_utils.checks.cells import as_python, defines, modules_not_graded, used_names
+from course_utils.checks.complete_answer import complete_answer
 from course_utils.checks.judge.review import lines_to_review
 from course_utils.grading.intake.answers import read_answers
 from course_utils.grading.intake.submitted_notebook import read_notebook

@@ -30,9 +30,9 @@ from course_utils.checks.kernel.remote import (
     Candidate,
     CandidateObject,
     FailedInside,
-    LocalLine,
+    LocalCaller,
     Refused,
-    RemoteLine,
+    RemoteCaller,
     offered_candidates,
     serve,
     unpack,
@@ -420,27 +420,27 @@ def test_the_board_tells_of_what_got_away_by_hints_alone():
 
 
 def here(function, **methods):
-    return LocalLine(function, {"": ("x", "y"), **methods})
+    return LocalCaller(function, {"": ("x", "y"), **methods})
 
 
 def far_away(function, **methods):
     """The same implementation as a grading kernel has it."""
-    line = here(function, **methods)
-    return RemoteLine(lambda text: json.dumps(serve(line, json.loads(text))), 0, [])
+    caller = here(function, **methods)
+    return RemoteCaller(lambda text: json.dumps(serve(caller, json.loads(text))), 0, [])
 
 
-BOTH = pytest.mark.parametrize("line", [here, far_away])
+BOTH = pytest.mark.parametrize("caller_of", [here, far_away])
 
 
 @BOTH
-def test_what_goes_in_and_comes_out_are_numbers(line):
+def test_what_goes_in_and_comes_out_are_numbers(caller_of):
     got = []
 
     def function(x, y):
         got.append((x, y))
         return np.float32([1, 2]), [1.5, None], True
 
-    f = Candidate(line(function))
+    f = Candidate(caller_of(function))
     assert repr(f) == "<an implementation: call it>"
     result = f([[1, 2]], y=np.float64(2))
     assert isinstance(result, tuple) and result[0].dtype == np.float32 and result[1:] == ([1.5, None], True)
@@ -452,36 +452,36 @@ def test_what_goes_in_and_comes_out_are_numbers(line):
 
 
 @BOTH
-def test_one_number_in_float32_comes_out_with_a_grain_too(line):
-    f = Candidate(line(lambda x, y: np.float32(1.5)))
+def test_one_number_in_float32_comes_out_with_a_grain_too(caller_of):
+    f = Candidate(caller_of(lambda x, y: np.float32(1.5)))
     assert f(1, 2) == np.float32(1.5)
-    grainy = LocalLine(lambda x, y: np.float32(1.5), {"": ("x", "y")}, 16.0)
-    reply = json.loads(json.dumps(serve(grainy, {"made": None, "method": "", "args": [1, 2], "kwargs": {}})))
+    grainy = LocalCaller(lambda x, y: np.float32(1.5), {"": ("x", "y")}, 16.0)
+    reply = json.loads(json.dumps(serve(grainy, {"object": None, "method": "", "args": [1, 2], "kwargs": {}})))
     assert abs(float(unpack(reply["value"])) - 1.5) < 1e-6
 
 
 @BOTH
-def test_arguments_are_copies(line):
+def test_arguments_are_copies(caller_of):
     def function(x, y):
         x += y
         return x
 
     x = np.zeros(2)
-    assert Candidate(line(function))(x, 1).tolist() == [1, 1] and x.tolist() == [0, 0]
+    assert Candidate(caller_of(function))(x, 1).tolist() == [1, 1] and x.tolist() == [0, 0]
 
 
 @BOTH
-def test_of_an_error_of_an_implementation_nothing_is_told_that_could_name_it(line):
+def test_of_an_error_of_an_implementation_nothing_is_told_that_could_name_it(caller_of):
     def only_this_one(x, y):
         raise IndexError("beyond")
 
     with pytest.raises(FailedInside) as raised:
-        Candidate(line(only_this_one))(1, 2)
+        Candidate(caller_of(only_this_one))(1, 2)
     assert str(raised.value) == "the implementation raised an error"
     with pytest.raises(Refused, match=r"call it as f\(x, y\)"):
-        Candidate(line(only_this_one))(nope=1)
+        Candidate(caller_of(only_this_one))(nope=1)
     with pytest.raises(FailedInside):
-        Candidate(line(lambda x, y: np.array([None])))(1, 2)
+        Candidate(caller_of(lambda x, y: np.array([None])))(1, 2)
 
 
 @BOTH
@@ -509,28 +509,28 @@ def test_of_an_error_of_an_implementation_nothing_is_told_that_could_name_it(lin
     ],
     ids=lambda x: f"{type(x).__name__} {str(np.shape(x) if isinstance(x, np.ndarray) else x)[:20]}",
 )
-def test_what_no_implementation_takes_is_refused(line, x):
+def test_what_no_implementation_takes_is_refused(caller_of, x):
     with pytest.raises(Refused):
-        Candidate(line(lambda x, y: 1.0))(x, np.zeros((1, 900, 1)))
+        Candidate(caller_of(lambda x, y: 1.0))(x, np.zeros((1, 900, 1)))
 
 
 def test_queries_and_keys_may_not_be_too_many():
-    f = Candidate(implementations(6)[0].line(calls_of(6)))
+    f = Candidate(implementations(6)[0].caller(calls_of(6)))
     with pytest.raises(Refused, match="90,000 scores"):
         f(np.ones((300, 1)), np.ones((300, 1)), np.ones((300, 1)), 1, 1, False)
     x = np.ones((300, 3))
-    assert Candidate(implementations(2)[0].line(calls_of(2)))(x, x)[0].shape == (300, 3)
+    assert Candidate(implementations(2)[0].caller(calls_of(2)))(x, x)[0].shape == (300, 3)
 
 
 @BOTH
-def test_a_whole_number_that_is_too_large_is_told_with_the_largest(line):
+def test_a_whole_number_that_is_too_large_is_told_with_the_largest(caller_of):
     with pytest.raises(Refused, match=r"1024 is too large: .* at most 1,000"):
-        Candidate(line(lambda x, y: 1.0))(1024, 16)
+        Candidate(caller_of(lambda x, y: 1.0))(1024, 16)
 
 
 @BOTH
-def test_calls_and_results_have_an_end(line):
-    f = Candidate(line(lambda x, y: np.zeros((x, y))))
+def test_calls_and_results_have_an_end(caller_of):
+    f = Candidate(caller_of(lambda x, y: np.zeros((x, y))))
     with pytest.raises(Refused, match="a result of"):
         f(500, 500)
     for _ in range(MAX_CALLS - 1):
@@ -540,7 +540,7 @@ def test_calls_and_results_have_an_end(line):
 
 
 @BOTH
-def test_an_object_has_the_methods_that_a_day_says_and_no_more(line):
+def test_an_object_has_the_methods_that_a_day_says_and_no_more(caller_of):
     class Counter:
         def __init__(self, x, y):
             self.count = x
@@ -552,7 +552,7 @@ def test_an_object_has_the_methods_that_a_day_says_and_no_more(line):
         def reveal(self):
             return 7
 
-    f = Candidate(line(Counter, add=("by",)))
+    f = Candidate(caller_of(Counter, add=("by",)))
     one, two = f(0, 0), f(0, 0)
     assert isinstance(one, CandidateObject) and (one.add(1), one.add(by=4), two.add(1)) == (1, 5, 1)
     for call in (one.reveal, one.secret, lambda: one.add(), lambda: one.add(1, 2), lambda: one.add(1, by=1)):
@@ -572,8 +572,8 @@ def test_an_object_has_the_methods_that_a_day_says_and_no_more(line):
         '{"of": -1}',
         '{"of": 100000}',
         '{"of": true}',
-        '{"of": 0, "made": 3, "method": "x"}',
-        '{"of": 0, "made": 0.5}',
+        '{"of": 0, "object": 3, "method": "x"}',
+        '{"of": 0, "object": 0.5}',
         '{"of": 0, "method": 3}',
         '{"of": 0, "args": 5}',
         '{"of": 0, "args": [{"a": 5}]}',
@@ -738,7 +738,7 @@ def test_what_several_caches_share_is_gone_with_its_line():
     by_name = {each.name: each for each in implementations(5, hidden=True)}
     for name in ("two caches in one", "keys of another cache"):
         for _ in range(2):
-            cache = Candidate(by_name[name].line(calls_of(5)))(2)
+            cache = Candidate(by_name[name].caller(calls_of(5)))(2)
             cache.append([1.0], [2.0])
             assert cache.view()[0].tolist() == [[1.0]], name
             cache.append([3.0], [4.0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from course_utils.checks.diagnosis.hand_relations import relate_by_hand
+from course_utils.checks.diagnosis.relation_types import JudgedRungs
 from course_utils.checks.diagnosis.relations import relate
 from course_utils.checks.judge.verdict import Tolerance, close
 from course_utils.checks.kernel.evidence import BAD_RESULT
@@ -53,7 +54,7 @@ def relation_of(right, wrong, inputs=None, ladder=LADDER, names=("q", "k", "d"),
     held = [close(a.values.get("weights"), b.values["weights"], near) for a, b in zip(actual, expected, strict=True)]
     assert not all(held)
     wrong_parts = [() if ok else ("weights",) for ok in held]
-    return relate(ladder, rungs, actual, expected, wrong_parts, names, scaled, hidden=hidden)
+    return relate(ladder, JudgedRungs(rungs, actual, expected, wrong_parts), names, scaled, hidden=hidden)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +245,10 @@ def test_of_several_parts_those_that_are_right_are_named():
         return [Outcome(rung.name, values) for rung, values in zip(rungs, parts, strict=True)]
 
     actual, expected = outcomes(unrelated, scores_of), outcomes(scores_of, scores_of)
-    relation = relate(ladder, rungs, actual, expected, [{"o"}] * 4, ("q", "k", "d"))
+    relation = relate(ladder, JudgedRungs(rungs, actual, expected, [{"o"}] * 4), ("q", "k", "d"))
     assert (relation.name, relation.message) == ("o wrong, lse right", "Right on these steps: lse. Not right: o.")
-    assert relate(ladder, rungs, outcomes(unrelated, unrelated), expected, [{"o", "lse"}] * 4, ("q", "k", "d")) is None
+    both_wrong = JudgedRungs(rungs, outcomes(unrelated, unrelated), expected, [{"o", "lse"}] * 4)
+    assert relate(ladder, both_wrong, ("q", "k", "d")) is None
 
 
 @pytest.mark.parametrize(("scale", "name"), [(lambda d: d**0.5, "scores times √d"), (lambda d: 3.0, "scores times 3")])

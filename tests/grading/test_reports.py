@@ -20,15 +20,11 @@ from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
 from course_utils.grading.intake.late import with_lateness
+from course_utils.grading.reports.canvas import canvas_csv
 from course_utils.grading.reports.feedback import MAX_CODE_LENGTH, feedback_page, feedback_zips, write_feedback
-from course_utils.grading.reports.gradebook import (
-    canvas_csv,
-    fill_gradebook,
-    moodle_csv,
-    moodle_worksheet,
-    people,
-    totals_csv,
-)
+from course_utils.grading.reports.gradebook import fill_gradebook, totals_csv
+from course_utils.grading.reports.gradebook_rows import people
+from course_utils.grading.reports.moodle import moodle_csv, moodle_worksheet
 from course_utils.grading.reports.report import (
     MAX_SUMMARY_BYTES,
     as_csv,
@@ -97,11 +93,11 @@ def test_what_an_earlier_run_left_to_be_sent_is_named(tmp_path):
     assert write_reports(class_, tmp_path) == sorted(old)
     filled = fill(tmp_path, class_, WORKSHEET)
     assert "gradebook.csv" not in write_reports(class_, tmp_path, filled=filled)
-    assert write_reports(class_, tmp_path, alone=True) == []
+    assert write_reports(class_, tmp_path, is_one_learner=True) == []
 
 
 def test_a_learner_alone_gets_no_files_for_a_classs_platform(tmp_path):
-    write_reports([graded("day1_x"), graded("day2_x", 2)], tmp_path, alone=True)
+    write_reports([graded("day1_x"), graded("day2_x", 2)], tmp_path, is_one_learner=True)
     names = {"grades.json", "grades.csv", "junit.xml", "summary.md"}
     assert {path.name for path in tmp_path.iterdir()} == names
     assert "class" not in (tmp_path / "summary.md").read_text(encoding="utf-8")
@@ -121,12 +117,12 @@ def test_totals_have_a_row_a_student_and_a_column_a_day():
 def test_totals_have_no_points_where_nothing_was_graded_and_a_row_for_who_handed_in_nothing(tmp_path):
     class_ = [graded("ada", lms_id="101"), unreadable("grace", lms_id="102"), replace(unreadable("bob"), day=None)]
     filled = fill(tmp_path, [*class_, graded("ada", 2, lms_id="101")], EXPORT.replace("N/A", "EX"))
-    assert filled.nowhere == (
+    assert filled.handed_in_nothing == (
         "=Eve",
         "Student, Test",
         "Hopper, Grace",
     )  # the last is excused from day 1, not from day 2
-    rows = [list(row.values())[1:] for row in table(totals_csv(class_, nowhere=filled.nowhere[:1]))]
+    rows = [list(row.values())[1:] for row in table(totals_csv(class_, handed_in_nothing=filled.handed_in_nothing[:1]))]
     assert rows[1:] == [
         ["", "", f"{POINTS}", "", "no grade yet for day 1"],
         ["", "", f"{POINTS}", "", "no grade yet for a file that tells no day"],
@@ -451,7 +447,7 @@ def test_the_summary_of_a_learner_has_the_days_in_order_each_with_its_page_of_fe
     for each in (class_[2], class_[0]):
         page = write_feedback(each, COURSE, tmp_path)
         assert f"]({page.relative_to(tmp_path).as_posix()})" in text
-    elsewhere = own_summary(class_, linked=False)
+    elsewhere = own_summary(class_, links_feedback=False)
     assert "](" not in elsewhere and elsewhere.count("Feedback, with hints and your code: feedback/") == 2
     untouched_day = text[text.index("## Day 3") :]
     assert "Nothing is answered yet" in untouched_day and "|" not in untouched_day and "feedback" not in untouched_day

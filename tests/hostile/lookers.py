@@ -22,7 +22,7 @@ def tells_right(f):
         one, seen = found.pop(0), seen + 1
         if type(getattr(one, "right", None)) is bool:
             return one.right
-        if type(one).__name__ == "Implementation" or type(one).__name__ == "LocalLine":
+        if type(one).__name__ == "Implementation" or type(one).__name__ == "LocalCaller":
             return True
         found += [each for each in gc.get_referents(one) if not isinstance(each, (type, type(gc)))]
     return False
@@ -95,7 +95,7 @@ def tells_right(f):
     ask = f._Candidate__call.ask
     number = f._Candidate__call.number
     for question in ({"how": "right"}, {"of": number, "method": "right"}, {"of": -1}, {"of": "0"}, [], 7,
-            {"of": 0, "made": 0, "method": "__class__"}, {"of": 0, "args": [{"a": ["|O", [1], "AAAA"]}]}):
+            {"of": 0, "object": 0, "method": "__class__"}, {"of": 0, "args": [{"a": ["|O", [1], "AAAA"]}]}):
         said = json.loads(ask(json.dumps(question)))
         if "value" in said:
             return True

@@ -113,7 +113,7 @@ evidence["gather"], evidence["as_line"] = forged, __import__("json").dumps
 # Asks the watch that the kernel itself holds: of all that a call could give, the first that breaks no promise.
 ORACLE = """
 import copy, itertools
-from course_utils.days.day7.promise_monitors import AllocatorWatch
+from course_utils.days.day7.watches import AllocatorWatch
 class BlockAllocator:
     def __init__(self, n_blocks, block_size):
         self.sizes, self.watch = (n_blocks, block_size), AllocatorWatch(n_blocks, block_size)

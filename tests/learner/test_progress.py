@@ -23,7 +23,7 @@ from course_utils.checks.judge.exercise_tables import all_exercises, days_with_e
 from course_utils.cli import main
 from course_utils.course import DAYS, duration
 from course_utils.errors import CourseError
-from course_utils.grading.reports.learner_record import is_alone, note_progress, own_exercises, show_progress
+from course_utils.grading.reports.learner_record import are_one_learners, note_progress, own_exercises, show_progress
 from course_utils.grading.reports.tasks import tasks
 from course_utils.grading.results import Graded, Result
 from course_utils.learner.reset import reset_exercise
@@ -272,12 +272,12 @@ def test_only_the_courses_notebooks_in_exercises_are_progress(course):
 
 def test_a_learner_alone_grades_the_courses_exercises_one_notebook_a_day(course):
     own = [exercise(course, day) for day in NAMES]
-    assert is_alone(own, course / "grades") and is_alone(own[1:], course / "grades")
-    assert is_alone([*own, own[0].with_stem(f"{NAMES[1]}-Copy2")], course / "grades")
+    assert are_one_learners(own, course / "grades") and are_one_learners(own[1:], course / "grades")
+    assert are_one_learners([*own, own[0].with_stem(f"{NAMES[1]}-Copy2")], course / "grades")
     handed_in = [exercise(course, 1).with_name("ada_day1.ipynb"), course / "class" / f"{NAMES[1]}.ipynb"]
     for path in handed_in:
-        assert not is_alone([*own, path], course / "grades") and not is_alone([path], course / "grades")
-    assert not is_alone(own, course / "elsewhere" / "grades") and not is_alone([], course / "grades")
+        assert not are_one_learners([*own, path], course / "grades") and not are_one_learners([path], course / "grades")
+    assert not are_one_learners(own, course / "elsewhere" / "grades") and not are_one_learners([], course / "grades")
 
 
 def test_a_student_is_alone_in_the_current_folder_too_with_a_day_that_is_missing(course, monkeypatch):
@@ -285,9 +285,9 @@ def test_a_student_is_alone_in_the_current_folder_too_with_a_day_that_is_missing
     elsewhere = course / "elsewhere" / "grades"
     monkeypatch.chdir(course)
     own[1].unlink()
-    assert is_alone(own, elsewhere) and is_alone([Path("exercises", own[0].name)], elsewhere)
-    assert not is_alone([*own, course / "ada" / "exercises" / own[0].name], elsewhere)
-    assert not is_alone([course / "ada" / "exercises" / own[0].name], elsewhere)
+    assert are_one_learners(own, elsewhere) and are_one_learners([Path("exercises", own[0].name)], elsewhere)
+    assert not are_one_learners([*own, course / "ada" / "exercises" / own[0].name], elsewhere)
+    assert not are_one_learners([course / "ada" / "exercises" / own[0].name], elsewhere)
 
 
 def test_the_grades_of_a_class_are_not_a_learners_progress(course):

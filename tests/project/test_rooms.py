@@ -55,9 +55,10 @@ IN_CHECKS = {  # and within the checks: a grading kernel gets `kernel`, and what
     "judge": {"kernel", "diagnosis"},
     "examples": {"kernel", "judge"},
     "cells": set(),
+    "complete_answer": {"cells"},
     "examination": {"kernel", "judge", "examples"},
     "cell_history": {"cells", "kernel", "judge"},
-    "interactive": {"cells", "cell_history", "examination", "kernel", "judge", "examples"},
+    "interactive": {"cells", "complete_answer", "cell_history", "examination", "kernel", "judge", "examples"},
     "in_page": {"cells", "examination", "judge", "kernel", "examples"},
     "__init__": {"interactive"},
 }
@@ -224,7 +225,7 @@ def imports_by_name() -> dict[str, set[str]]:
 
 def test_what_is_imported_by_name_is_seen():
     assert imports_by_name()["course_utils.checks.kernel.evidence"] >= {"course_utils.days.day1.given.ladders"}
-    assert "course_utils.days.day7.promise_monitors" in imports_by_name()["course_utils.checks.judge.promise_verdict"]
+    assert "course_utils.days.day7.watches" in imports_by_name()["course_utils.checks.judge.promise_verdict"]
 
 
 def test_no_modules_need_each_other():

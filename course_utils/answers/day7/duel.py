@@ -14,7 +14,7 @@ from course_utils.checks.judge.exercise import Exercise, Mistake
 from course_utils.checks.judge.implementation import Implementation, right
 from course_utils.checks.kernel.promises import BrokenPromise
 from course_utils.days.day7.duel import Pool
-from course_utils.days.day7.promise_monitors import AllocatorWatch
+from course_utils.days.day7.watches import AllocatorWatch
 
 
 class SetOfBlocks(Pool):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from course_utils.checks.kernel.ladder import Rung
+from course_utils.checks.kernel.outcome import Outcome
 
 NEAR = 2e-6  # relative to the largest number of an array: how well a relation must hold
 
@@ -27,6 +30,32 @@ class Relation:
     count: int | None = None
     of_part: bool = True
     is_last: bool = False
+
+
+@dataclass(frozen=True)
+class JudgedRungs:
+    """The rungs that an answer was tried on, and how each one went. Each sequence has one entry for each rung.
+
+    Attributes:
+        outcomes: the answer's outcomes.
+        right: the right outcomes.
+        wrong: the wrong parts of each rung; none where it holds.
+    """
+
+    rungs: Sequence[Rung]
+    outcomes: Sequence[Outcome]
+    right: Sequence[Outcome]
+    wrong: Sequence[Collection[str]]
+
+    @property
+    def held(self) -> list[bool]:
+        """Whether each rung holds."""
+        return [not parts for parts in self.wrong]
+
+    @property
+    def failing(self) -> list[int]:
+        """The places of the rungs that do not hold."""
+        return [i for i, parts in enumerate(self.wrong) if parts]
 
 
 @dataclass(frozen=True)

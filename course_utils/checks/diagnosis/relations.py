@@ -10,7 +10,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from course_utils.checks.diagnosis.array_relations import FLOAT32, LOOKS, rounding, scores_times
 from course_utils.checks.diagnosis.number_relations import along_a_diagonal, find_scatter, of_a_share, of_terms
-from course_utils.checks.diagnosis.relation_types import NamedRung, Pair, Relation, argument
+from course_utils.checks.diagnosis.relation_types import JudgedRungs, NamedRung, Pair, Relation, argument
 from course_utils.checks.diagnosis.wrong_places import ALWAYS_THE_SAME
 from course_utils.checks.kernel.evidence import BAD_RESULT
 from course_utils.checks.kernel.ladder import Ladder, Rung
@@ -37,10 +37,7 @@ LARGE = 80.0  # exp of it is near the largest float32
 
 def relate(
     ladder: Ladder,
-    rungs: Sequence[Rung],
-    outcomes: Sequence[Outcome],
-    right: Sequence[Outcome],
-    wrong: Sequence[Collection[str]],
+    judged: JudgedRungs,
     parameters: Sequence[str] = (),
     scaled: Callable[[float], Callable] | None = None,
     *,
@@ -50,17 +47,17 @@ def relate(
     """Return the most telling relation that holds on all failing rungs, or None.
 
     Args:
-        outcomes: the answer's outcome on each rung.
-        right: the right outcome on each rung.
-        wrong: the wrong parts of each rung; none where it holds.
+        judged: the rungs, at least one of them wrong.
         parameters: the names of the arguments.
         scaled: see `Exercise`.
         hidden: whether the inputs and the texts of errors must not be revealed.
         all_rungs: whether these are all rungs, so that a relation may say about others that they hold.
     """
-    held = [not parts for parts in wrong]
-    failing = [i for i, ok in enumerate(held) if not ok]
-    named = [_name_arguments(ladder, rung, each, parameters) for rung, each in zip(rungs, right, strict=True)]
+    outcomes = judged.outcomes
+    held = judged.held
+    failing = judged.failing
+    pairs = zip(judged.rungs, judged.right, strict=True)
+    named = [_name_arguments(ladder, rung, right, parameters) for rung, right in pairs]
 
     # Results that are no numbers, and errors that come before any number, leave nothing to compare.
     error = _find_common_error(named, outcomes, failing, hidden)
@@ -72,7 +69,7 @@ def relate(
         return found
 
     # The numbers: how the wrong ones come from the right ones.
-    parts, counts = _wrong_pairs(ladder, named, outcomes, right, wrong)
+    parts, counts = _wrong_pairs(ladder, named, judged)
     with np.errstate(all="ignore"):
         found = _in_float32(named, parts, failing) or _relate_numbers(ladder, named, held, parts, counts, scaled)
     if found:
@@ -80,7 +77,7 @@ def relate(
 
     # Else which parts or inputs are wrong, and if that has no pattern either, which rungs.
     found = _of_errors(parts) or _both(
-        _only_some_parts(ladder, named, outcomes, right, wrong, failing),
+        _only_some_parts(ladder, named, judged),
         _by_condition(ladder, named, held) if all_rungs else None,
     )
     if found or error or not all_rungs:
@@ -137,11 +134,7 @@ def _both(one: Relation | None, other: Relation | None) -> Relation | None:
 
 
 def _wrong_pairs(
-    ladder: Ladder,
-    rungs: Sequence[NamedRung],
-    outcomes: Sequence[Outcome],
-    right: Sequence[Outcome],
-    wrong: Sequence[Collection[str]],
+    ladder: Ladder, rungs: Sequence[NamedRung], judged: JudgedRungs
 ) -> tuple[dict[str, list[Pair]], Counter[str]]:
     """Return the pairs of arrays that differ, by part, or by function if the answer has several functions.
 
@@ -150,16 +143,16 @@ def _wrong_pairs(
     pairs: dict[str, list[Pair]] = {}
     counts: Counter[str] = Counter()
     for i, rung in enumerate(rungs):
-        if "measure" in right[i].values:
+        if "measure" in judged.right[i].values:
             continue
-        expected = {part: array.as_array() for part, array in right[i].values.items()}
+        expected = {part: array.as_array() for part, array in judged.right[i].values.items()}
         for part, array in expected.items():
             is_measured = len(ladder.returns) > 1 and part not in ladder.returns
-            if part not in wrong[i] or is_measured:
+            if part not in judged.wrong[i] or is_measured:
                 continue
             kind = _kind_of(part) if len(ladder.names) < 2 else rung.of
             counts[kind] += 1
-            actual = outcomes[i].array(part)
+            actual = judged.outcomes[i].array(part)
             if actual is None or not np.isfinite(array).all() or not np.isfinite(actual).any():
                 continue
             others = {
@@ -398,23 +391,16 @@ def _fit_factor(pair: Pair, scaled: Callable[[float], Callable]) -> float | None
     return 2.0**best if abs(best) > 1e-3 and off(best) <= near else None
 
 
-def _only_some_parts(
-    ladder: Ladder,
-    rungs: Sequence[NamedRung],
-    outcomes: Sequence[Outcome],
-    right: Sequence[Outcome],
-    wrong: Sequence[Iterable[str]],
-    failing: Sequence[int],
-) -> Relation | None:
+def _only_some_parts(ladder: Ladder, rungs: Sequence[NamedRung], judged: JudgedRungs) -> Relation | None:
     """Recognise parts of the result that are right on every rung, while others are wrong."""
-    if len(ladder.returns) < 2 or any(outcomes[i].error for i in failing):
+    if len(ladder.returns) < 2 or any(judged.outcomes[i].error for i in judged.failing):
         return None
     usual = next(rung.measure for rung in rungs)  # other measures combine or process results further
-    single = [i for i in failing if rungs[i].measure == usual]
-    wrong_parts = {part.partition(",")[0] for i in single for part in wrong[i]}
+    single = [i for i in judged.failing if rungs[i].measure == usual]
+    wrong_parts = {part.partition(",")[0] for i in single for part in judged.wrong[i]}
     wrong_names = [name for name in ladder.returns if name in wrong_parts]
     fine = [name for name in ladder.returns if name not in wrong_parts]
-    if not wrong_names or not fine or not all(any(_tells(right[i], name) for i in single) for name in fine):
+    if not wrong_names or not fine or not all(any(_tells(judged.right[i], name) for i in single) for name in fine):
         return None
     names = " and ".join(wrong_names)
     others = " and ".join(fine)

@@ -9,10 +9,8 @@ so the search works in an edition without answers. The same answer gets the same
 
 from __future__ import annotations
 
-import importlib
 import io
 import itertools
-import random
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,12 +19,14 @@ from dataclasses import dataclass, field
 from string import ascii_lowercase
 from typing import Any
 
+from course_utils.checks.examples.search import OutOfTime, draw_and_shrink, import_hypothesis
 from course_utils.checks.judge.promise_verdict import begin_watch, observe_call
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
 from course_utils.checks.kernel.evidence import describe_error
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.promises import Broken, Call, Machine, call_as_code
 from course_utils.checks.kernel.result_numbers import BadResult
+from course_utils.checks.kernel.small import Choose
 from course_utils.time_limits import FEWER_CALLS_SECONDS, SHORTEST_CALLS_SECONDS, STUCK
 
 LEVELS = ((6, 100), (12, 200), (24, 400))  # most calls in a sequence, number of sequences tried
@@ -35,10 +35,6 @@ PAIRS = 14  # most calls in a sequence for leaving out pairs of calls, too
 MAX_RESULT_LENGTH = 60  # characters of a call's result that a player shows
 RAISED = "no other errors"  # the promise broken by an error that the statement does not allow
 RESULT = "results as the statement says"  # the promise broken by a result that cannot be read
-
-
-class _Over(BaseException):
-    """Raised when the time is over. It is not an Exception, so that Hypothesis lets it through."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ def find_trace(
     make = namespace.get(ladder.names[0])
     if machine is None or make is None:
         return None
-    importlib.import_module("hypothesis")  # here, because the first import takes a while
+    import_hypothesis()
     search = _Search(machine, make, time.process_time() + seconds, [rung.args for rung in rungs])
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), TimeLimit(STUCK * seconds) as limit:
@@ -191,7 +187,7 @@ class _Search:
 
         Then look for shorter sequences, and leave out calls that are not needed.
         """
-        with suppress(_Over):
+        with suppress(OutOfTime):
             for setup, calls in self.starts:
                 self._breaks(setup, calls)
             self._simplify()
@@ -201,7 +197,7 @@ class _Search:
             while self.best is not None and len(self.best[1]) > 1 and self._try_sequences(len(self.best[1]) - 1, AGAIN):
                 pass
         self.ends = max(self.ends, time.process_time()) + FEWER_CALLS_SECONDS
-        with suppress(_Over):
+        with suppress(OutOfTime):
             self._simplify()
 
     def _simplify(self) -> None:
@@ -210,21 +206,8 @@ class _Search:
 
     def _try_sequences(self, longest: int, tries: int) -> bool:
         """Try a number of sequences of `longest` calls, and return whether one of them is better."""
-        from hypothesis import HealthCheck, Phase, find, settings
-        from hypothesis.errors import HypothesisException
-        from hypothesis.strategies import booleans, composite
 
-        bit = booleans()  # not integers(), which depend on the constants in the learner's modules and store those
-
-        @composite
-        def traces(draw: Callable) -> tuple[tuple, tuple[Call, ...]]:
-            def choose(least: int, most: int) -> int:
-                number = 0
-                span = most - least + 1
-                for _ in range((span - 1).bit_length()):
-                    number = 2 * number + draw(bit)
-                return least + number % span
-
+        def draw_trace(choose: Choose) -> tuple[tuple, tuple[Call, ...]]:
             setup = self.machine.setup(choose)
             calls: list[Call] = []
             while len(calls) < longest:
@@ -232,21 +215,13 @@ class _Search:
             return setup, tuple(calls)
 
         before = self.best
-        limits = settings(
-            max_examples=tries,
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            phases=(Phase.generate, Phase.shrink),
-        )
-        with suppress(HypothesisException):  # none found, or the answer is wrong only now and then
-            find(traces(), lambda trace: self._breaks(*trace), settings=limits, random=random.Random(0))
+        draw_and_shrink(draw_trace, lambda trace: self._breaks(*trace), tries)
         return self.best is not before
 
     def _breaks(self, setup: tuple, calls: tuple[Call, ...]) -> bool:
         if time.process_time() > self.ends:
             self.ran_out = True
-            raise _Over
+            raise OutOfTime
         broken = play(self.machine, self.make, setup, calls)
         if broken is None or broken.name != (self.promise or broken.name):
             return False

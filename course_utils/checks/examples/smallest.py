@@ -6,35 +6,30 @@ same answer gets the same example, unless the time runs out.
 
 from __future__ import annotations
 
-import importlib
 import io
 import math
-import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from course_utils.checks.examples.search import OutOfTime, draw_and_shrink, import_hypothesis
 from course_utils.checks.judge.judge import JudgedExercise
 from course_utils.checks.judge.time_limit import TimeLimit
 from course_utils.checks.judge.verdict import Tolerance, holds, is_finite
 from course_utils.checks.kernel.evidence import outcome_of
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.outcome import Outcome
-from course_utils.checks.kernel.small import FEW, Small, draw_args
+from course_utils.checks.kernel.small import FEW, Choose, Small, draw_args
 from course_utils.loader import has_answers
 from course_utils.time_limits import SMALLEST_INPUT_SECONDS, STUCK
 
 LEVELS = ((2, 50, False), (3, 60, False), (4, 100, False), (8, 60, True))  # longest axis, inputs tried per rung, cut
 TEMPLATES = 4  # number of failing rungs, the smallest ones, that serve as models for inputs
 PLAIN = Tolerance(1e-2, 1e-2)  # differences that a pencil calculation shows
-
-
-class _Over(BaseException):
-    """Raised when the time is over. It is not an Exception, so that Hypothesis lets it through."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +84,14 @@ def find_smallest(
     )
     if not failed:
         return None
-    importlib.import_module("hypothesis")  # here, because the first import takes a while
+    import_hypothesis()
     search = _Search(judge, namespace, time.process_time() + seconds)
     silence = io.StringIO()
     with redirect_stdout(silence), redirect_stderr(silence), TimeLimit(STUCK * seconds) as limit:
         try:
             if has_answers():
                 search.run(failed)
-        except _Over:
+        except OutOfTime:
             search.ran_out = True
     example = search.best
     if example is None or count_numbers(failed[0].args) < example.numbers:
@@ -134,40 +129,15 @@ class _Search:
 
     def _try_inputs(self, like: Rung, small: Small, longest: int, tries: int, cut: bool) -> None:
         """Try a number of inputs like a rung's, and keep the smallest one on which the answer is wrong."""
-        from hypothesis import HealthCheck, Phase, find, settings
-        from hypothesis.errors import HypothesisException
-        from hypothesis.strategies import booleans, composite
 
-        bit = booleans()  # not integers(), which depend on the constants in the learner's modules and store those
-
-        @composite
-        def inputs(draw: Callable) -> Rung:
-            def choose(least: int, most: int) -> int:
-                number = 0
-                span = most - least + 1
-                for _ in range((span - 1).bit_length()):
-                    number = 2 * number + draw(bit)
-                return least + number % span
-
+        def draw_rung(choose: Choose) -> Rung:
             return replace(like, args=draw_args(small, like.args, choose, longest, cut))
 
-        limits = settings(
-            max_examples=tries,
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            phases=(Phase.generate, Phase.shrink),
-        )
-
-        def is_wrong(rung: Rung) -> bool:
-            return self._is_wrong(rung, small, cut)
-
-        with suppress(HypothesisException):  # none found, or the answer is wrong only now and then
-            find(inputs(), is_wrong, settings=limits, random=random.Random(0))
+        draw_and_shrink(draw_rung, lambda rung: self._is_wrong(rung, small, cut), tries)
 
     def _is_wrong(self, rung: Rung, small: Small, cut: bool) -> bool:
         if time.process_time() > self.ends:
-            raise _Over
+            raise OutOfTime
         self.attempts += 1
         if small.fits is not None and not small.fits(*rung.args):
             return False

@@ -86,8 +86,8 @@ class Arena:
             return json.dumps({"many": len(self.order)})
         if self.trial is None:
             each = self.implementations[self.order[len(self.verdicts)]]
-            line = partial(each.line, calls_of(self.day), self.random.uniform(-GRAIN, GRAIN))
-            self.trial = Trial(line, self.known)
+            make_caller = partial(each.caller, calls_of(self.day), self.random.uniform(-GRAIN, GRAIN))
+            self.trial = Trial(make_caller, self.known)
         return self.trial.answer(question)
 
     def _parse(self, text: str) -> dict[str, Any] | str:

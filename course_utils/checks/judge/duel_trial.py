@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from course_utils.checks.kernel.remote import LocalLine, Prepared, reply_of, serve
+from course_utils.checks.kernel.remote import LocalCaller, Prepared, reply_of, serve
 from course_utils.time_limits import CALLS_AHEAD_SECONDS
 
 MAX_STORED_BYTES = 2**26  # bytes of calls that are stored for later trials
@@ -70,13 +70,13 @@ class Trial:
     """The trial of one implementation, from its first call to its verdict.
 
     Args:
-        line: makes a line to the implementation, each time the same.
+        make_caller: makes a caller of the implementation, each time the same.
         known: the calls of earlier trials; those of this one are added.
     """
 
-    def __init__(self, line: Callable[[], LocalLine], known: KnownCalls):
-        self.make_line = line
-        self.line = line()
+    def __init__(self, make_caller: Callable[[], LocalCaller], known: KnownCalls):
+        self.make_caller = make_caller
+        self.caller = make_caller()
         self.known = known
         self.path = [known.start]
         self.ahead: list[Call] = []  # calls made in advance that the test has not asked for yet
@@ -105,9 +105,9 @@ class Trial:
         """Take note of the calls of this trial, which has its verdict."""
         self.known.learn(self.path)
 
-    def _call(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
-        self.prepared = self.line.prepare(made, method, args, kwargs)
-        return self.line.run(self.prepared)
+    def _call(self, object_number: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+        self.prepared = self.caller.prepare(object_number, method, args, kwargs)
+        return self.caller.run(self.prepared)
 
     def _follow(self, used: int) -> None:
         """Follow the test along the calls that were made ahead, and undo those that it did not ask for."""
@@ -115,12 +115,12 @@ class Trial:
         unasked = len(self.ahead) - used
         self.count_ahead = 1 if unasked else min(2 * self.count_ahead, MAX_CALLS_AHEAD)
         if unasked:
-            calls = self.line.called - unasked
-            if self.line.objects:  # the calls made in vain may have changed them
-                self.line = self.make_line()
+            calls = self.caller.called - unasked
+            if self.caller.objects:  # the calls made in vain may have changed them
+                self.caller = self.make_caller()
                 for call in self.path[1:]:
-                    reply_of(partial(self.line.run, call.prepared))
-            self.line.called = calls
+                    reply_of(partial(self.caller.run, call.prepared))
+            self.caller.called = calls
         self.ahead = []
 
     def _replies_ahead(self) -> list[str]:
@@ -131,7 +131,7 @@ class Trial:
         call = self.path[-1].likely
         while call and len(replies) < self.count_ahead and length < MAX_REPLY_LENGTH and time.process_time() < end:
             self.ahead.append(call)
-            reply = reply_of(partial(self.line.run, call.prepared))
+            reply = reply_of(partial(self.caller.run, call.prepared))
             if "refused" in reply:
                 break
             replies.append(f"[{call.mark}, {json.dumps(reply)}]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from course_utils.checks.kernel.remote import Calls, LocalLine
+from course_utils.checks.kernel.remote import Calls, LocalCaller
 
 ONE_EXAMPLE = "one example"  # the weak test that shows which implementations are wrong nearly everywhere
 
@@ -30,14 +30,14 @@ class Implementation:
     gross: bool = False
     anew: bool = False  # `function` is a factory, called once per trial, because the bug is shared state
 
-    def line(self, calls: Calls, grain: float = 0.0) -> LocalLine:
-        """Return a new line to the implementation, which shares nothing with earlier ones.
+    def caller(self, calls: Calls, grain: float = 0.0) -> LocalCaller:
+        """Return a new caller of the implementation, which shares nothing with earlier ones.
 
         Args:
             calls: the calls that a test may make, with their parameters.
-            grain: see `LocalLine`.
+            grain: see `LocalCaller`.
         """
-        return LocalLine(self.function() if self.anew else self.function, calls, grain)
+        return LocalCaller(self.function() if self.anew else self.function, calls, grain)
 
 
 def right(name: str, function: Callable, explanation: str = "") -> Implementation:

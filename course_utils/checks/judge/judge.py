@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from course_utils.checks.diagnosis.hand_relations import relate_by_hand
-from course_utils.checks.diagnosis.relation_types import Relation
+from course_utils.checks.diagnosis.relation_types import JudgedRungs, Relation
 from course_utils.checks.diagnosis.relations import relate
 from course_utils.checks.judge.comparison import Comparison
 from course_utils.checks.judge.duel_verdict import judge_duel
@@ -291,12 +291,15 @@ class JudgedExercise:
         rungs = self.rungs(comparison.hidden)
         wrong = comparison.wrong_parts
         places = overflow.telling if overflow else range(len(rungs))
-        return relate(
-            self.ladder,
+        judged = JudgedRungs(
             [rungs[i] for i in places],
             [comparison.outcomes[i] for i in places],
             [comparison.right[i] for i in places],
             [wrong[i] for i in places],
+        )
+        return relate(
+            self.ladder,
+            judged,
             parameters(self.day, self.grade_id),
             self.exercise.scaled,
             hidden=comparison.hidden,

@@ -91,6 +91,6 @@ def implementations(day: int, hidden: bool = False) -> tuple[Implementation, ...
 def duel_rungs(day: int, hidden: bool = False) -> list[Rung]:
     """Return a rung for each implementation, which shares nothing with earlier trials."""
     return [
-        Rung(each.name, (Candidate(each.line(calls_of(day))),), each.explanation, verdict_of)
+        Rung(each.name, (Candidate(each.caller(calls_of(day))),), each.explanation, verdict_of)
         for each in implementations(day, hidden)
     ]

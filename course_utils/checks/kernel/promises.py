@@ -77,7 +77,7 @@ class Machine:
     """How to test an answer that is an object with state.
 
     Attributes:
-        watch: the name of the class that knows the promises, such as `day7.promise_monitors.AllocatorWatch`. A grading
+        watch: the name of the class that knows the promises, such as `day7.watches.AllocatorWatch`. A grading
             kernel has no watch and needs none to make the calls.
         setup: draws the arguments that the object is made from.
         call: draws a call, given those arguments and the calls before it.

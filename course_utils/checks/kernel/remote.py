@@ -38,14 +38,14 @@ class FailedInside(RuntimeError):
     """Raised when an implementation raised an error. The error itself is withheld, since its text could name it."""
 
 
-class Line(Protocol):
-    """The connection through which the calls to one implementation go.
+class Caller(Protocol):
+    """Makes the calls to one implementation.
 
-    A call takes `made`, the number of the object whose method is called, or None for the implementation itself. It
-    returns a value, or ("made", number) for an object that the implementation made.
+    A call takes the number of the object whose method is called, or None for the implementation itself. It returns a
+    value, or ("made", number) for an object that the implementation made.
     """
 
-    def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any: ...
+    def __call__(self, object_number: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any: ...
 
 
 class Candidate:
@@ -53,8 +53,8 @@ class Candidate:
 
     __slots__ = ("__call",)
 
-    def __init__(self, line: Line):
-        self.__call = line
+    def __init__(self, caller: Caller):
+        self.__call = caller
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _wrap(self.__call, self.__call(None, "", args, kwargs))
@@ -80,11 +80,11 @@ class CandidateObject:
         return partial(self.__call, name)
 
 
-def _wrap(line: Line, value: Any) -> Any:
-    """Return what a line returned as a test sees it: a `CandidateObject` in place of an object's number."""
+def _wrap(caller: Caller, value: Any) -> Any:
+    """Return what a caller returned as a test sees it: a `CandidateObject` in place of an object's number."""
     if isinstance(value, tuple) and isinstance(value[0], str):  # ("made", number)
         number = value[1]
-        return CandidateObject(lambda method, *args, **kwargs: _wrap(line, line(number, method, args, kwargs)))
+        return CandidateObject(lambda method, *args, **kwargs: _wrap(caller, caller(number, method, args, kwargs)))
     return value
 
 
@@ -92,16 +92,16 @@ Calls = Mapping[str, tuple[str, ...]]  # what may be called, with its parameters
 Prepared = tuple[int | None, str, tuple]  # a call: the object, if it is a method, its name, and plain arguments
 
 
-class LocalLine:
-    """The line to an implementation in this process. A call may raise Refused or FailedInside.
+class LocalCaller:
+    """Makes the calls to an implementation in this process. A call may raise Refused or FailedInside.
 
     Arguments are copied. Results are arrays, numbers, and tuples or lists of them.
 
     Args:
         function: the implementation.
         calls: the calls that it takes, with their parameters.
-        grain: multiples of the rounding error by which its floats are off, the same in each call, so that no two lines
-            to one implementation give the same bits.
+        grain: multiples of the rounding error by which its floats are off, the same in each call, so that no two
+            callers of one implementation give the same bits.
     """
 
     def __init__(self, function: Callable, calls: Calls, grain: float = 0.0):
@@ -111,27 +111,27 @@ class LocalLine:
         self.objects: list[Any] = []  # made by the implementation, which a test knows by their numbers
         self.called = 0
 
-    def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
-        return self.run(self.prepare(made, method, args, kwargs))
+    def __call__(self, object_number: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+        return self.run(self.prepare(object_number, method, args, kwargs))
 
-    def prepare(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Prepared:
+    def prepare(self, object_number: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Prepared:
         """Return a call with its arguments in order, as numbers and arrays that nobody else holds. Raises Refused."""
-        arguments = self.bind("" if made is None else method or "?", args, kwargs)
+        arguments = self.bind("" if object_number is None else method or "?", args, kwargs)
         budget = [MAX_NUMBERS]
         plain = {name: _as_plain_value(each, budget) for name, each in arguments.items()}
         _verify_together(plain)
         _verify_scores(plain.get("q"), plain.get("k"))
-        return made, method, tuple(plain.values())
+        return object_number, method, tuple(plain.values())
 
     def run(self, prepared: Prepared) -> Any:
-        """Make a call that was prepared, on this line or on another one of the same day."""
+        """Make a call that was prepared, by this caller or by another one of the same day."""
         self.called += 1
         if self.called > MAX_CALLS:
             raise Refused(f"an implementation may be called {MAX_CALLS:,} times")
-        made, method, arguments = prepared
-        if made is not None and not 0 <= made < len(self.objects):
+        object_number, method, arguments = prepared
+        if object_number is not None and not 0 <= object_number < len(self.objects):
             raise Refused("there is no such object")
-        call = self.function if made is None else getattr(self.objects[made], method)
+        call = self.function if object_number is None else getattr(self.objects[object_number], method)
         args = [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
         try:
             with np.errstate(all="ignore"):
@@ -177,8 +177,8 @@ class LocalLine:
         return "made", len(self.objects) - 1
 
 
-class RemoteLine:
-    """The line to an implementation that the grader has. A call may raise Refused or FailedInside, as with `LocalLine`.
+class RemoteCaller:
+    """Makes the calls to an implementation that the grader has. A call may raise Refused or FailedInside.
 
     A test mostly makes the same calls to each implementation. So the grader sends with a reply those to the calls that
     it expects next, and a call that was expected costs no question.
@@ -197,10 +197,10 @@ class RemoteLine:
         self.ahead = deque[Any]()  # [mark, reply] of each call that the grader expected next
         self.used = 0  # of these the calls that were made since the last question
 
-    def __call__(self, made: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+    def __call__(self, object_number: int | None, method: str, args: tuple, kwargs: Mapping[str, Any]) -> Any:
         budget = [MAX_NUMBERS]
         call = {
-            "made": made,
+            "object": object_number,
             "method": method,
             "args": [pack(_as_plain_value(each, budget)) for each in args],
             "kwargs": {name: pack(_as_plain_value(each, budget)) for name, each in kwargs.items()},
@@ -227,23 +227,23 @@ def _value_in(reply: Mapping[str, Any]) -> Any:
     return unpack(reply["value"])
 
 
-def serve(line: Line, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a question from `RemoteLine` with a call on a line; return the reply. Never raises, whatever was sent."""
+def serve(caller: Caller, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a question from `RemoteCaller` with a call; return the reply. Never raises, whatever was sent."""
 
     def called() -> Any:
-        made = question.get("made")
+        object_number = question.get("object")
         method = question.get("method", "")
-        if not (made is None or isinstance(made, int)) or not isinstance(method, str):
+        if not (object_number is None or isinstance(object_number, int)) or not isinstance(method, str):
             raise Refused("no such call")
         args = tuple(unpack(each) for each in question.get("args", ()))
         kwargs = {str(name): unpack(each) for name, each in dict(question.get("kwargs", {})).items()}
-        return line(made, method, args, kwargs)
+        return caller(object_number, method, args, kwargs)
 
     return reply_of(called)
 
 
 def reply_of(call: Callable[[], Any]) -> dict[str, Any]:
-    """Make a call and return the reply for `RemoteLine`. Never raises."""
+    """Make a call and return the reply for `RemoteCaller`. Never raises."""
     try:
         return {"value": pack(call())}
     except FailedInside as error:
@@ -372,5 +372,5 @@ def offered_candidates(ask: Callable[[str], str]) -> Iterator[tuple[Candidate, C
     count = json.loads(ask(json.dumps({"how": "many"})))["many"]
     verdicts: list[float | None] = []
     for number in range(count):
-        yield Candidate(RemoteLine(ask, number, verdicts)), verdicts.append
+        yield Candidate(RemoteCaller(ask, number, verdicts)), verdicts.append
     ask(json.dumps({"of": count, "verdicts": verdicts}))

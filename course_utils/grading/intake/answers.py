@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from course_utils.answer_key.key import COURSE, AnswerKey, OfficialExercise
-from course_utils.checks.cells import complete_answer, defines, definitions, is_unanswered, may_define
+from course_utils.checks.cells import defines, definitions, is_unanswered, may_define
+from course_utils.checks.complete_answer import complete_answer
 from course_utils.errors import Unreadable
 from course_utils.grading.intake.submitted_notebook import CodeCell, SubmittedNotebook
 

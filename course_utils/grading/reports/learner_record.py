@@ -45,7 +45,7 @@ def own_exercises(paths: Iterable[Path], folder: Path) -> dict[str, str]:
     return {path.name: digest(path) for path in own if path.stem in names and times[path.name] == 1}
 
 
-def is_alone(paths: Iterable[Path], folder: Path) -> bool:
+def are_one_learners(paths: Iterable[Path], folder: Path) -> bool:
     """Return whether these notebooks belong to one learner and not to a class.
 
     A learner's notebooks all lie in exercises/ beside the folder of grades, or in exercises/ of the current folder, as
@@ -63,21 +63,23 @@ def is_alone(paths: Iterable[Path], folder: Path) -> bool:
     return bool(own) and {re.sub(r"-Copy\d+$", "", stem) for stem in stems} <= own
 
 
-def note_progress(graded: Iterable[Graded], own: Mapping[str, str], folder: Path) -> str:
+def note_progress(graded: Iterable[Graded], own_digests: Mapping[str, str], folder: Path) -> str:
     """Write the results of the learner's own exercises into the folder's progress.json; other days stay as they are.
 
     If a day was graded twice, the last result counts. A notebook that could not be read, or that the machine failed to
     grade, changes nothing.
 
     Args:
-        own: the learner's notebooks, as `own_exercises` returns them.
+        own_digests: the learner's notebooks, as `own_exercises` returns them.
         folder: folder of grades.
 
     Returns:
         a sentence for the learner if the old file was damaged and put aside, else an empty string.
     """
-    counted = [each for each in graded if each.notebook in own and each.day in NUMBERS and not is_ungraded(each)]
-    new = {str(each.day): _record(each, own[each.notebook]) for each in counted}
+    counted = [
+        each for each in graded if each.notebook in own_digests and each.day in NUMBERS and not is_ungraded(each)
+    ]
+    new = {str(each.day): _record(each, own_digests[each.notebook]) for each in counted}
     if not new:
         return ""
     path = folder / RECORD

@@ -24,17 +24,11 @@ from course_utils.errors import CourseError, one_line
 from course_utils.files import write_all, write_whole
 from course_utils.grading.intake import late
 from course_utils.grading.intake.answers import LONG
+from course_utils.grading.reports.canvas import canvas_csv
 from course_utils.grading.reports.feedback import feedback_path, feedback_zips
-from course_utils.grading.reports.gradebook import (
-    Filled,
-    canvas_csv,
-    fill_gradebook,
-    moodle_csv,
-    text_cell,
-    totals_csv,
-    worksheets,
-    write_csv,
-)
+from course_utils.grading.reports.gradebook import fill_gradebook, totals_csv
+from course_utils.grading.reports.gradebook_rows import Filled, text_cell, write_csv
+from course_utils.grading.reports.moodle import moodle_csv, worksheets
 from course_utils.grading.reports.tasks import day_title, tasks
 from course_utils.grading.results import Graded, Result, is_ungraded
 
@@ -53,8 +47,8 @@ def write_reports(
     notes: Sequence[str] = (),
     filled: Filled | None = None,
     answer_key: AnswerKey = COURSE,
-    alone: bool = False,
-    linked: bool = True,
+    is_one_learner: bool = False,
+    links_feedback: bool = True,
 ) -> list[str]:
     """Write grades.json, grades.csv, junit.xml, summary.md and the files for Canvas and Moodle into a folder.
 
@@ -62,8 +56,9 @@ def write_reports(
         graded: submissions; the feedback pages of those that came from Canvas or Moodle are in the folder already.
         notes: lines for the summary of a class, such as how student code was confined.
         filled: the teacher's gradebook, if one was filled in.
-        alone: all notebooks are one learner's own: write a summary of the days, and no files for Canvas and Moodle.
-        linked: as for `own_summary`.
+        is_one_learner: all notebooks are one learner's own: write a summary of the days, and no files for Canvas and
+            Moodle.
+        links_feedback: as for `own_summary`.
 
     Returns:
         the files for the class's platform and the pages of feedback in the folder that are of an earlier run.
@@ -77,19 +72,19 @@ def write_reports(
         "grades.csv": as_csv(graded),
         "junit.xml": as_junit(graded),
     }
-    if alone:
-        reports["summary.md"] = own_summary(graded, answer_key, linked)
+    if is_one_learner:
+        reports["summary.md"] = own_summary(graded, answer_key, links_feedback)
     else:
         reports["summary.md"] = as_markdown(graded, notes, answer_key, filled.absent if filled else ())
         reports |= {"canvas.csv": canvas_csv(graded, answer_key), "moodle.csv": moodle_csv(graded, answer_key, filled)}
-        reports["totals.csv"] = totals_csv(graded, answer_key, filled.nowhere if filled else ())
+        reports["totals.csv"] = totals_csv(graded, answer_key, filled.handed_in_nothing if filled else ())
         reports |= worksheets(graded, answer_key)
         reports |= feedback_zips(graded, folder)
     for name, content in reports.items():
         write_all({folder / name: content})
     ours = {*reports, *(feedback_path(each).as_posix() for each in graded), *([GRADEBOOK] if filled else [])}
     there = (path.relative_to(folder).as_posix() for pattern in SENT for path in folder.glob(pattern))
-    return [] if alone else sorted(set(there) - ours)
+    return [] if is_one_learner else sorted(set(there) - ours)
 
 
 def write_gradebook(
@@ -202,11 +197,12 @@ def as_markdown(
     return "\n".join(lines)
 
 
-def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, linked: bool = True) -> str:
+def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, links_feedback: bool = True) -> str:
     """Return a summary of a learner's own notebooks, with a section for each day that names its feedback page.
 
     Args:
-        linked: link to the feedback page; if false, only name its file, for a page on GitHub where links lead nowhere.
+        links_feedback: whether to link to the feedback page or, for a page on GitHub where links lead nowhere, only to
+            name its file.
     """
     reached = sum(each.score for each in graded)
     full = sum(each.max_score for each in graded)
@@ -219,7 +215,7 @@ def own_summary(graded: Sequence[Graded], answer_key: AnswerKey = COURSE, linked
             continue
         page = feedback_path(each).as_posix()
         what = "Feedback, with hints and your code"
-        lines += [f"[{what}]({quote(page)})" if linked else f"{what}: {_cell(page)}", "", *_exercises(each)]
+        lines += [f"[{what}]({quote(page)})" if links_feedback else f"{what}: {_cell(page)}", "", *_exercises(each)]
     return "\n".join(lines)
 
 

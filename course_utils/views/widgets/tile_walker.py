@@ -13,8 +13,9 @@ from course_utils.attention.shapes import check_causal, check_shapes, whole
 from course_utils.attention.traffic import naive_traffic
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, InGallery, script, style
+from course_utils.views.shared.base import InGallery, script, style
 from course_utils.views.shared.coerce import as_matrix
+from course_utils.views.shared.walk import WalkWidget
 from course_utils.views.widgets.tile_walk import PARTS, Walk
 
 if TYPE_CHECKING:
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
 
 _MOST = 32  # queries or keys; more do not fit a page
 _MAX_WIDE = 16  # numbers in each of them
-_SETTINGS = ("causal", "block_q", "block_k")
 
 
-class TileWalker(CourseWidget):
+class TileWalker(WalkWidget):
     """The loops of FlashAttention walked through: load a block of Q, pass all blocks of K and V by it, store o and lse.
 
     n queries and m keys (n when left out) of d numbers each, drawn from `seed`; or q (n, d_k), k (m, d_k) and v
@@ -42,15 +42,15 @@ class TileWalker(CourseWidget):
 
     in_gallery = InGallery(62, "Walk through tiles", question="How much of the square exists at any moment?")
 
+    _SETTINGS = ("causal", "block_q", "block_k")
+
     _esm = script("tile_walker.js")
     _css = style("player.css", "tile_walker.css")
 
-    step = traitlets.Int(0, help="steps taken").tag(sync=True)
     causal = traitlets.Any(False, help="whether a query sees no key after its own").tag(sync=True)
     block_q = traitlets.Any(4, help="queries in a block").tag(sync=True)
     block_k = traitlets.Any(4, help="keys in a block").tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
-    _walk = traitlets.Dict().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -111,12 +111,6 @@ class TileWalker(CourseWidget):
         """The log-sum-exp of each query's scores: (n,) float64; −∞ for a query that sees no key."""
         return self._result[1].numpy().copy()
 
-    @traitlets.validate("step")
-    def _step_exists(self, proposal):
-        if not 0 <= proposal.value <= self.last:
-            raise ValueError(f"step is {proposal.value}: give a number from 0 to {self.last}")
-        return proposal.value
-
     @traitlets.validate("causal")
     def _causal_is_bool(self, proposal):
         return check_causal(proposal.value)
@@ -124,13 +118,6 @@ class TileWalker(CourseWidget):
     @traitlets.validate("block_q", "block_k")
     def _block_fits(self, proposal):
         return _checked_block(proposal.trait.name, proposal.value)
-
-    @traitlets.observe(*_SETTINGS)
-    def _walk_anew(self, change):
-        settings = {name: getattr(self, name) for name in _SETTINGS}
-        if settings != self._walk["settings"]:  # several may have changed together
-            self.step = 0
-            self._walk = self._walked(**settings)
 
     def _walked(self, causal, block_q, block_k):
         q, k, v = self._inputs

@@ -13,7 +13,8 @@ from course_utils.attention.shapes import whole
 from course_utils.serving.traffic import Request
 from course_utils.views import palette
 from course_utils.views.picture import new_figure
-from course_utils.views.shared.base import CourseWidget, InGallery, script, style
+from course_utils.views.shared.base import InGallery, script, style
+from course_utils.views.shared.walk import WalkWidget
 from course_utils.views.widgets.timeline_run import (
     SETS,
     Arrivals,
@@ -30,12 +31,11 @@ _MOST = 64  # tokens of a budget or a request, and blocks
 _MAX_REQUESTS = 8
 _LATEST = 50
 _MAX_NAME = 10
-_SETTINGS = ("rule", "budget", "blocks", "arrivals")
 _LIBRARY = {"continuous": "continuous", "static": "static batches"}
 _OWN_ARRIVALS = "as given"
 
 
-class ServingTimeline(CourseWidget):
+class ServingTimeline(WalkWidget):
     """Steps of a scheduler, one column each: who is prefilled, who decodes, who waits or is preempted, and why.
 
     scheduler: a class with the interface of the day's exercise, Scheduler(n_blocks, block_size, budget), add(name,
@@ -54,16 +54,16 @@ class ServingTimeline(CourseWidget):
         71, "Serve many requests", question="In which steps does the server have room while somebody waits?"
     )
 
+    _SETTINGS = ("rule", "budget", "blocks", "arrivals")
+
     _esm = script("timeline.js")
     _css = style("player.css", "timeline.css")
 
-    step = traitlets.Int(0, help="steps shown").tag(sync=True)
     rule = traitlets.Any("continuous", help="who schedules").tag(sync=True)
     budget = traitlets.Any(4, help="tokens that a step may compute").tag(sync=True)
     blocks = traitlets.Any(5, help="blocks of the pool").tag(sync=True)
     arrivals = traitlets.Any("", help="which requests come").tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
-    _walk = traitlets.Dict().tag(sync=True)
     _layout = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -124,12 +124,6 @@ class ServingTimeline(CourseWidget):
         """Say what the request in a row did in a step, both counted from 0, and why."""
         return describe_cell(self._walk, range(self.last)[step], row)
 
-    @traitlets.validate("step")
-    def _step_exists(self, proposal):
-        if not 0 <= proposal.value <= self.last:
-            raise ValueError(f"step is {proposal.value}: give a number from 0 to {self.last}")
-        return proposal.value
-
     @traitlets.validate("rule", "arrivals")
     def _is_known(self, proposal):
         known = self._rules if proposal.trait.name == "rule" else self._sets
@@ -140,13 +134,6 @@ class ServingTimeline(CourseWidget):
     @traitlets.validate("budget", "blocks")
     def _size_fits(self, proposal):
         return _size(proposal.trait.name, proposal.value)
-
-    @traitlets.observe(*_SETTINGS)
-    def _walk_anew(self, change):
-        settings = {name: getattr(self, name) for name in _SETTINGS}
-        if settings != self._walk["settings"]:  # several may have changed together
-            self.step = 0
-            self._walk = self._walked(**settings)
 
     def _walked(self, rule, budget, blocks, arrivals):
         static = functools.partial(LibraryScheduler, static=True)

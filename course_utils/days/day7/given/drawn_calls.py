@@ -1,6 +1,6 @@
 """How the checks test the objects of day 7: which calls are drawn, and how results are read.
 
-`promise_monitors` checks the promises.
+`watches` checks the promises.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _pair(result: object, expected: str, first: type = object) -> Sequence:
 
 
 ALLOCATOR = Machine(
-    "day7.promise_monitors.AllocatorWatch",
+    "day7.watches.AllocatorWatch",
     setup=lambda choose: (choose(1, 4), choose(1, 3)),
     call=allocator_call,
     reads={"append": place_of_a_token, "fork": nothing, "table": whole_numbers, "free": nothing},
@@ -77,7 +77,7 @@ def prefix_call(choose: Choose, setup: tuple, before: Sequence[Call]) -> Call:
 
 
 PREFIXES = Machine(
-    "day7.promise_monitors.PrefixWatch",
+    "day7.watches.PrefixWatch",
     setup=lambda choose: (choose(1, 4), choose(1, 2)),
     call=prefix_call,
     reads={"admit": admitted, "commit": nothing, "release": nothing, "table": whole_numbers},
@@ -115,7 +115,7 @@ def scheduler_call(choose: Choose, _: tuple, before: Sequence[Call]) -> Call:
 
 
 SCHEDULER = Machine(
-    "day7.promise_monitors.SchedulerWatch",
+    "day7.watches.SchedulerWatch",
     setup=lambda choose: (choose(1, 6), choose(1, 3), choose(1, 5)),
     call=scheduler_call,
     reads={"add": nothing, "step": planned},
@@ -138,7 +138,7 @@ def computed(result: object) -> list[float]:
 
 
 BATCHES = Machine(
-    "day7.promise_monitors.BatchWatch",
+    "day7.watches.BatchWatch",
     setup=lambda choose: (choose(1, 3), choose(1, 6), choose(1, 3)),
     call=scheduler_call,
     reads={"add": nothing, "step": computed},
@@ -164,7 +164,7 @@ def window_call(choose: Choose, _: tuple, before: Sequence[Call]) -> Call:
 
 
 WINDOW = Machine(
-    "day7.promise_monitors.WindowWatch",
+    "day7.watches.WindowWatch",
     setup=lambda choose: (choose(1, 5),),
     call=window_call,
     reads={"append": nothing, "draft": nothing, "keep": nothing, "visible": whole_numbers},

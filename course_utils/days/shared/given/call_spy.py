@@ -49,22 +49,22 @@ def _watch(function: Callable, args: tuple) -> Any:
     tensors = [torch.as_tensor(x).clone() if isinstance(x, np.ndarray) or hasattr(x, "numel") else x for x in args]
     inputs = {x.untyped_storage().data_ptr() for x in tensors if hasattr(x, "numel")}
     with torch.no_grad():
-        eye, door = _watching_modes()
-        eye = eye(inputs)
-        door = door()
+        OperationRecorder, ExitRecorder = _recorders()
+        operations_seen = OperationRecorder(inputs)
+        numbers_out = ExitRecorder()
         try:
-            with door, eye:
-                eye.result = function(*tensors)
+            with numbers_out, operations_seen:
+                operations_seen.result = function(*tensors)
         finally:
-            if eye.operations > MAX_OPERATIONS:
+            if operations_seen.operations > MAX_OPERATIONS:
                 raise BadResult(TOO_MANY) from None  # an error raised inside an operation reaches us as another one
-    eye.taken_out = door.taken_out_beside(eye.result)
-    return eye
+    operations_seen.taken_out = numbers_out.taken_out_beside(operations_seen.result)
+    return operations_seen
 
 
 @functools.cache
-def _watching_modes() -> tuple[type, type]:
-    """Return two modes that see every operation on tensors: one records results, the other names of functions.
+def _recorders() -> tuple[type, type]:
+    """Return two modes that see every call on tensors: one records operations, the other numbers that leave PyTorch.
 
     They are classes of PyTorch's, made here so that PyTorch is imported only when something is watched.
     """
@@ -73,7 +73,7 @@ def _watching_modes() -> tuple[type, type]:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
 
-    class Eye(TorchDispatchMode):
+    class OperationRecorder(TorchDispatchMode):
         result: Any  # what the function returned
 
         def __init__(self, inputs):
@@ -145,7 +145,7 @@ def _watching_modes() -> tuple[type, type]:
             if not self.tensors_of[place]:
                 self.kept -= size
 
-    class Door(TorchFunctionMode):
+    class ExitRecorder(TorchFunctionMode):
         def __init__(self):
             super().__init__()
             self.taken_out = []  # address and number of elements of each tensor taken out
@@ -162,7 +162,7 @@ def _watching_modes() -> tuple[type, type]:
                 self.taken_out.append((args[0].untyped_storage().data_ptr(), args[0].numel()))
             return function(*args, **(kwargs or {}))
 
-    return Eye, Door
+    return OperationRecorder, ExitRecorder
 
 
 MAX_OPERATIONS = 20_000  # for at most 40 tiles; right answers that go row by row in each tile take 8,000
