@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _STAGES = ("tokens", "embedding", "norm", "split", "rotate", "mask", "attention", "merge", "feed-forward", "write")
 _PARTS = {"split": "split_heads", "rotate": "rotate", "mask": "mask", "attention": "grouped_attention"} | {
-    "merge": "merge_heads", "write": "writes",
+    "merge": "merge_heads", "write": "writes", "norm": "block", "feed-forward": "block",
 }  # fmt: skip
 
 

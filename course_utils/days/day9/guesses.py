@@ -14,8 +14,8 @@ def largest_difference() -> Guess:
     together = answers_record.fact("shares")["rows"][-1]["difference"]
     return Guess.number(
         9, "largest difference",
-        "All answers work together in SmolLM2. By how much does the logit that moves most differ from the reference's? "
-        "The logits have a spread of about 5.",
+        "SmolLM2 runs on answers to exercises in place of its own functions. By how much does the logit that moves most "
+        "differ?",
         truth=together, low=1e-8, high=10, scale="log",
         why="The functions compute the same numbers in another order, and float32 keeps about seven digits.",
     )  # fmt: skip
