@@ -77,6 +77,18 @@ def worst_to_lose() -> Guess:
     )  # fmt: skip
 
 
+def training_curve() -> Guess:
+    shipped = small_gpt_record.shipped()
+    return Guess.curve(
+        9, "training curve",
+        "The small model has a vocabulary of 1,024 tokens and trains for 1,600 steps. What is its loss at these steps?",
+        [10, 50, 200, 800, 1590],
+        truth=lambda step: shipped["losses"][min(int(step) // small_gpt_record.AVERAGED, len(shipped["losses"]) - 1)],
+        low=2, high=8, unit="nats", x_label="step", y_label="nats per token", x_scale="log",
+        why="It begins at ln 1,024 = 6.93. How frequent tokens are is learned in a few dozen steps, the rest slowly.",
+    )  # fmt: skip
+
+
 def first_loss(vocabulary: int, found: float) -> Guess:
     return Guess.number(
         9, "first loss",
