@@ -86,7 +86,11 @@ def measure(real: Real, collected: Collected, most: int = WRITTEN) -> list[dict[
     rows: list[dict[str, Any]] = [
         {"fact": "table", "rows": [list(row) for row in collected.table()]},
         {"fact": "written", "prompt": PROMPT, **written},
-        {"fact": "names", "pieces": [pieces(real, name) for name in NAMES], "vocabulary": real.model.embedding.num_embeddings},
+        {
+            "fact": "names",
+            "pieces": [pieces(real, name) for name in NAMES],
+            "vocabulary": real.model.embedding.num_embeddings,
+        },
         {"fact": "shares", "text": TEXT, "rows": [asdict(share) for share in shares(collected, real)]},
     ]
     return [*rows, _fault(real, replace(collected, swapped={FAULTY: merge_without_moving}), most)]

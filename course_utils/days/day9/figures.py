@@ -37,12 +37,12 @@ def whose(days: Mapping[str, int]) -> Figure:
             place + 0.5, 0.62, stage, ha="center", va="center", color=colour, fontsize=10,
             bbox={"boxstyle": "round,pad=0.35", "facecolor": "none", "edgecolor": colour, "linewidth": 2 if day else 1},
         )  # fmt: skip
-        ax.text(place + 0.5, 0.2, f"day {day}" if day else "the course's", ha="center", va="center", color=colour)
+        ax.text(place + 0.5, 0.2, f"day {day}" if day else "course", ha="center", va="center", color=colour)
         told.append(f"{stage} ({f'day {day}' if day else 'the course'})")
     return described(
         fig,
         f"The functions of the model from left to right, and whose each is: {listed(told)}.",
-        "Violet functions are answers to exercises, with the day; norm to feed-forward repeat in each of the 30 layers.",
+        "Violet functions are answers to exercises, with the day. Norm to feed-forward repeat in each of 30 layers.",
     )
 
 
@@ -75,8 +75,8 @@ def switched_off(kinds: Mapping[str, Dissection]) -> Figure:
             told.append(f"{title}, {kind}: {loss(found.without):.2f}, others {min(others):.2f} to {max(others):.2f}")
         ax.axhline(loss(found.whole), color=palette.INK, linestyle=":", linewidth=1)
         told.append(f"{title}, all heads on: {loss(found.whole):.2f}")
-        ax.set_xticks(range(len(kinds)), [*kinds])
-        ax.set(title=title, ylabel="loss (nats per token)")
+        ax.set_xticks(range(len(kinds)), [kind.replace(" ", "\n") for kind in kinds])
+        ax.set(title=title, ylabel="loss (nats per token)", ylim=(0, 1.12 * ax.get_ylim()[1]))
     fig.tight_layout()
     return described(
         fig,
@@ -85,7 +85,9 @@ def switched_off(kinds: Mapping[str, Dissection]) -> Figure:
     )
 
 
-def vocabularies(sizes: Sequence[int], lengths: Sequence[float], nats: Sequence[float], bits: Sequence[float]) -> Figure:
+def vocabularies(
+    sizes: Sequence[int], lengths: Sequence[float], nats: Sequence[float], bits: Sequence[float]
+) -> Figure:
     """Draw against the vocabulary: bytes per token, and a counting model's loss per token and per byte."""
     fig = new_figure(720, 240)
     titles = ("bytes per token", "nats per token, by pairs", "bits per byte, by pairs")
@@ -106,7 +108,7 @@ def _by_size(ax: Axes, sizes: Sequence[int], numbers: Sequence[float], title: st
 
 
 def taken_away(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Draw the bits per byte of each ablation: the mean as a dot, and least to largest as a bar. rows as `ablations`."""
+    """Draw the bits per byte of each ablation: the mean as a dot, least to largest as a bar. rows as `ablations`."""
     fig = new_figure(680, 40 + 26 * len(rows))
     ax = fig.add_axes((0.36, 0.15, 0.6, 0.83))
     shipped = rows[0]

@@ -14,8 +14,8 @@ def largest_difference() -> Guess:
     together = answers_record.fact("shares")["rows"][-1]["difference"]
     return Guess.number(
         9, "largest difference",
-        "SmolLM2 runs on answers to exercises in place of its own functions. By how much does the logit that moves most "
-        "differ?",
+        "SmolLM2 runs on answers to exercises in place of its own functions. By how much does the logit that moves "
+        "most differ?",
         truth=together, low=1e-8, high=10, scale="log",
         why="The functions compute the same numbers in another order, and float32 keeps about seven digits.",
     )  # fmt: skip
@@ -26,8 +26,8 @@ def faulty_part() -> Guess:
         9, "faulty part",
         "Which of these parts can be wrong for the first of five tokens, and right when it stands alone?",
         choices=["rotate", "merge_heads", "the last softmax"], truth=answers_record.fact("fault")["part"],
-        why="At position 0 nothing is rotated, and a softmax over words sees one token at a time. With one token, heads "
-        "that are merged without moving their axis happen to come out in order.",
+        why="At position 0 nothing is rotated, and a softmax over words sees one token at a time. With one token, "
+        "heads that are merged without moving their axis happen to come out in order.",
     )  # fmt: skip
 
 
@@ -35,8 +35,8 @@ def loss_without_copying() -> Guess:
     found = dissection.dissect("induction")
     return Guess.number(
         9, "loss without copying",
-        f"With all heads, the second copy of random tokens costs {found.whole.by_copy[1]:.2f} nats per token. What does "
-        "it cost with the eight best induction heads off?",
+        f"With all heads, the second copy of random tokens costs {found.whole.by_copy[1]:.2f} nats per token. What "
+        "does it cost with the eight best induction heads off?",
         truth=found.without.by_copy[1], low=0, high=14, unit="nats",
         why="Nothing but looking back can tell a random token, and other heads can look back, too.",
     )  # fmt: skip
