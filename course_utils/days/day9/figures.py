@@ -97,7 +97,11 @@ def vocabularies(
         points = ", ".join(f"{number:.2f} at {size:,}" for size, number in zip(sizes, numbers, strict=True))
         told.append(f"{title}: {points}")
     fig.tight_layout()
-    return described(fig, f"Against the size of the vocabulary: {'; '.join(told)}.")
+    return described(
+        fig,
+        f"Against the size of the vocabulary: {'; '.join(told)}.",
+        "A larger vocabulary has fewer and longer tokens. Each is harder to tell, and each byte easier.",
+    )
 
 
 def _by_size(ax: Axes, sizes: Sequence[int], numbers: Sequence[float], title: str) -> None:
@@ -142,7 +146,11 @@ def run(losses: Sequence[float], rates: Sequence[float], norms: Sequence[float],
         ax.set(title=title, xlabel="step", ylim=(0, None))
         told.append(f"{title} {numbers[0]:.3g} at first, {max(numbers):.3g} at most, {numbers[-1]:.3g} at the end")
     fig.tight_layout()
-    return described(fig, f"A training by step, each point the mean of {averaged} steps: {'; '.join(told)}.")
+    return described(
+        fig,
+        f"A training by step, each point the mean of {averaged} steps: {'; '.join(told)}.",
+        f"Each point is the mean of {averaged} steps.",
+    )
 
 
 def at_equal_minutes(rows: Sequence[Mapping[str, Any]]) -> Figure:
@@ -155,4 +163,9 @@ def at_equal_minutes(rows: Sequence[Mapping[str, Any]]) -> Figure:
     ax.invert_yaxis()
     ax.set_xlabel("bits per byte on held-out text")
     told = "; ".join(f"{row['model']} {row['bits_per_byte']:.2f} in {row['seconds']:.0f} s" for row in rows)
-    return described(fig, f"Bits per byte on held-out text: {told}.")
+    best = min(rows[:2], key=lambda row: row["bits_per_byte"])
+    return described(
+        fig,
+        f"Bits per byte on held-out text: {told}.",
+        f"At equal minutes ours has {rows[-1]['bits_per_byte'] / best['bits_per_byte']:.2f} times as many bits.",
+    )

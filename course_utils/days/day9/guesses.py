@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 from course_utils.models import dissection, small_gpt_record
 from course_utils.models.checkup import Report
-from course_utils.parts import answers_record
 from course_utils.views import Guess
 
 # First sitting: can a real model speak through your own code? -------------------------------------------------------
 
 
-def largest_difference() -> Guess:
-    together = answers_record.fact("shares")["rows"][-1]["difference"]
+def largest_difference(together: float) -> Guess:
     return Guess.number(
         9, "largest difference",
         "SmolLM2 runs on answers to exercises in place of its own functions. By how much does the logit that moves "
@@ -21,11 +19,11 @@ def largest_difference() -> Guess:
     )  # fmt: skip
 
 
-def faulty_part() -> Guess:
+def faulty_part(part: str) -> Guess:
     return Guess.choice(
         9, "faulty part",
         "Which of these parts can be wrong for the first of five tokens, and right when it stands alone?",
-        choices=["rotate", "merge_heads", "the last softmax"], truth=answers_record.fact("fault")["part"],
+        choices=["rotate", "merge_heads", "the last softmax"], truth=part,
         why="At position 0 nothing is rotated, and a softmax over words sees one token at a time. With one token, "
         "heads that are merged without moving their axis happen to come out in order.",
     )  # fmt: skip
