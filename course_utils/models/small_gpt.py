@@ -18,16 +18,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_utils.attention.multihead import MultiHeadAttention, grouped_attention
+from course_utils.attention.multihead import grouped_attention
 from course_utils.attention.shapes import whole
 from course_utils.models.byte_pairs import BytePairs, train_merges
-from course_utils.models.decoder import Decoder, generate
+from course_utils.models.decoder import Decoder, generate, put_parts
 
 SIZES: dict[str, Any] = {"d_model": 192, "n_layers": 3, "n_heads": 6, "d_ff": 512}
 VOCABULARY = 1024
 CONTEXT = 64  # tokens in a window
 BATCH = 8  # windows in a step
-PARTS = ("split_heads", "merge_heads", "rotate", "grouped_attention", "mask")
 EMBEDDING_STD = 0.02
 TEXT = Path(__file__).parents[1] / "data" / "models" / "tinyshakespeare.txt"
 ROWS = 32  # windows that are measured at once
@@ -71,19 +70,15 @@ def new_model(
 ) -> Decoder:
     """Return an untrained model: `Decoder` with RMSNorm, RoPE, gated feed-forward networks and tied embeddings.
 
-    parts are functions in the place of the course's own in every layer, by the names of `MultiHeadAttention.own`.
+    parts are functions in the place of the course's own in every layer, by their names in `decoder.PARTS`.
     sizes are arguments of `Decoder` that differ from SIZES. The same seed gives the same weights. Raises ValueError for
     a part that is not there, and as `Decoder` does.
     """
-    parts = parts or {}
-    if unknown := sorted({*parts} - {*PARTS}):
-        raise ValueError(f"the model has no part {unknown[0]}; its parts are {', '.join(PARTS)}")
     with torch.random.fork_rng(devices=[]):  # leaves the caller's own generator where it was
         torch.manual_seed(seed)
         model = Decoder(vocabulary, **({"gated": True, "tied": True} | SIZES | sizes))
         initialise(model)
-    for block in model.blocks:
-        cast(MultiHeadAttention, block.attention).own.update({"grouped_attention": attend} | dict(parts))
+    put_parts(model, {"grouped_attention": attend} | dict(parts or {}))
     return model
 
 
