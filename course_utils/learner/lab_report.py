@@ -97,13 +97,13 @@ def lab_report(root: Path, name: str, today: date) -> str:
         rows=[[spell_out(word) for word in row] for row in rows],
         yours=sum(row[2] == "yours" for row in rows),
         trainings=read_trainings(root / TRAINING),
-        answers=[(question, spell_out(answers[grade_id])) for grade_id, question in QUESTIONS.items()],
+        answers=[(question, spell_out(answers[each])) for each, question in QUESTIONS.items()],
         unanswered=UNANSWERED,
     )
 
 
 def read_answers(folder: Path) -> dict[str, str]:
-    """Return what the learner wrote in the cells of QUESTIONS, by grade_id; empty where nothing is written.
+    """Return what the learner wrote in the cells of QUESTIONS, by name; empty where nothing is written.
 
     Raises:
         CourseError: the notebook of the day cannot be read.
@@ -116,10 +116,10 @@ def read_answers(folder: Path) -> dict[str, str]:
     if notebook is None:
         raise CourseError(f"{path}: {trouble}")
     for cell in notebook.cells:
-        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-        if grade_id in answers:
+        name = cell.metadata.get("course", {}).get("report")
+        if name in answers:
             text = cell.source.strip()
-            answers[grade_id] = "" if text.strip("*_ ") == STUB else text
+            answers[name] = "" if text.strip("*_ ") == STUB else text
     return answers
 
 

@@ -36,7 +36,7 @@ ROOMS = {
     "practice": set(),
     "guesses": set(),
     "cards": {"checks", "views"},
-    "parts": {"attention", "checks", "models", "serving"},
+    "parts": {"attention", "checks", "costs", "models", "serving"},
     "learner": {"answer_key", "authoring", "grading", "parts", "progress", "views"},
     "doctor": {"models", "sandbox"},
     "site": {"answer_key", "authoring", "cards", "views"},
