@@ -37,7 +37,7 @@ body {{ margin: 0; padding: 0 4px; }}
 
 def frames(page: Page) -> list[tuple[Image.Image, int]]:
     """Return the pictures of the widget as the query moves, each with its milliseconds."""
-    text_box = page.locator(".course-plane-told").bounding_box()
+    text_box = page.locator(".course-plane-message").bounding_box()
     root = page.locator(".course-plane").bounding_box()
     clip = {
         "x": root["x"],

@@ -67,9 +67,9 @@ def texts(rng: np.random.Generator, pairs: np.ndarray, new_values: np.ndarray) -
     tokens[:, ::2] = np.take_along_axis(keys, which, axis=1)
     written = [np.take_along_axis(values, which, axis=1) for values in (first, second)]
     tokens[:, 1::2] = np.where(places < pairs, *written)
-    told = np.zeros((batch, LENGTH), dtype=bool)
-    told[:, 1::2] = places >= 2 * pairs
-    return torch.from_numpy(tokens), torch.from_numpy(told)
+    is_asked = np.zeros((batch, LENGTH), dtype=bool)
+    is_asked[:, 1::2] = places >= 2 * pairs
+    return torch.from_numpy(tokens), torch.from_numpy(is_asked)
 
 
 def copies(rng: np.random.Generator, lengths: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -222,10 +222,10 @@ def train(variant: str, seed: int = 0, steps: int | None = None, kind: str = "re
     losses: list[float] = []
     for step in range(steps):
         if kind == "copy":
-            tokens, told = copies(rng, rng.integers(SHORTEST, LONGEST + 1, size=BATCH))
+            tokens, asked = copies(rng, rng.integers(SHORTEST, LONGEST + 1, size=BATCH))
         else:
-            tokens, told = texts(rng, rng.integers(FEWEST, MOST + 1, size=BATCH), np.arange(BATCH) % 2 == 1)
-        loss = F.cross_entropy(*_asked(model, tokens, told))
+            tokens, asked = texts(rng, rng.integers(FEWEST, MOST + 1, size=BATCH), np.arange(BATCH) % 2 == 1)
+        loss = F.cross_entropy(*_asked(model, tokens, asked))
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1, (step + 1) / 50, (steps - step) / (0.3 * steps))
         optimiser.zero_grad()
@@ -238,22 +238,22 @@ def train(variant: str, seed: int = 0, steps: int | None = None, kind: str = "re
 
 @torch.no_grad()
 def accuracy(model: Model, task: str, size: int, count: int = TEXTS) -> float:
-    """The share of tokens told right in unseen texts of a task, 0 to 1; size is the pairs, or the tokens of a piece.
+    """The share of tokens predicted right in unseen texts of a task, 0 to 1; size: the pairs, or a piece's tokens.
 
     Guessing a value gives 1/16, guessing a token of a piece 1/32.
     """
     rng = np.random.default_rng(99)
     if task == "copy":
-        tokens, told = copies(rng, np.full(count, size))
+        tokens, asked = copies(rng, np.full(count, size))
     else:
-        tokens, told = texts(rng, np.full(count, size), np.full(count, task == "new values"))
-    logits, wanted = _asked(model, tokens, told)
+        tokens, asked = texts(rng, np.full(count, size), np.full(count, task == "new values"))
+    logits, wanted = _asked(model, tokens, asked)
     return (logits.argmax(-1) == wanted).double().mean().item()
 
 
-def _asked(model: Model, tokens: Tensor, told: Tensor) -> tuple[Tensor, Tensor]:
+def _asked(model: Model, tokens: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
     """Logits (n, 32) at the tokens before those asked for, and these, (n,)."""
-    return model(tokens[:, :-1])[told[:, 1:]], tokens[:, 1:][told[:, 1:]]
+    return model(tokens[:, :-1])[asked[:, 1:]], tokens[:, 1:][asked[:, 1:]]
 
 
 # --- the stored runs ------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def recorded() -> dict[str, Any]:
 
 
 def accuracies(task: str) -> dict[str, np.ndarray]:
-    """By variant, the recorded shares of tokens told right in a task: (seeds, sizes)."""
+    """By variant, the recorded shares of tokens predicted right in a task: (seeds, sizes)."""
     rows = [row for row in recorded()["rows"] if task in row["accuracy"]]
     return {
         variant: np.array([row["accuracy"][task] for row in rows if row["variant"] == variant]) for variant in VARIANTS

@@ -70,9 +70,9 @@ def new_model(
 ) -> Decoder:
     """Return an untrained model: `Decoder` with RMSNorm, RoPE, gated feed-forward networks and tied embeddings.
 
-    parts are functions in the place of the course's own in every layer, by their names in `decoder.PARTS`.
-    sizes are arguments of `Decoder` that differ from SIZES. The same seed gives the same weights. Raises ValueError for
-    a part that is not there, and as `Decoder` does.
+    parts are functions in the place of the course's own in every layer, by the names of `decoder.PARTS`. sizes are
+    arguments of `Decoder` that differ from SIZES. The same seed gives the same weights. Raises ValueError for a part
+    that is not there, and as `Decoder` does.
     """
     with torch.random.fork_rng(devices=[]):  # leaves the caller's own generator where it was
         torch.manual_seed(seed)

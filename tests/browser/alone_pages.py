@@ -13,8 +13,8 @@ from course_utils.views.shared.base import CourseWidget
 
 PLANE = {"query": [1, 1], "keys": [[1, 0], [0, 1], [1, 1]], "values": [[1, 0], [0, 1], [0, 0]]}
 TILES = [
-    {"right": True, "held": True, "name": "loops", "told": "Kept.", "hints": []},
-    {"right": False, "held": False, "name": "x", "told": "", "hints": ["Large scores.", "Try 1e4."]},
+    {"right": True, "held": True, "name": "loops", "message": "Kept.", "hints": []},
+    {"right": False, "held": False, "name": "x", "message": "", "hints": ["Large scores.", "Try 1e4."]},
 ]
 QUESTION = {
     "question": "Which one?",
@@ -107,11 +107,11 @@ def select(page, label, choice):
 @moved(
     "HeadAblation",
     lambda: views.HeadAblation(small_model(), [1, 2, 3, 4, 5]),
-    ("[role=switch]", "Space", ".course-ablation-told"),
+    ("[role=switch]", "Space", ".course-ablation-message"),
     ("[role=listbox]", "End", ".course-ablation-reading"),
 )
 def ablation(page):
-    message = ".course-ablation-told"
+    message = ".course-ablation-message"
     mean = ".course-ablation-value"
     changes(page, lambda: page.get_by_role("switch", name="layer 0, head 1").click(), message, mean)
     button(page, "keep as A").click()
@@ -148,12 +148,12 @@ def calculator(page):
     "Guess, a choice",
     lambda: views.Guess.choice(2, "c", "Which is first?", choices=["a", "b", "c"], truth="b"),
     ("input[type=radio]", "Space", None),
-    (".course-guess-take", "Enter", ".course-guess-told"),
+    (".course-guess-take", "Enter", ".course-guess-message"),
 )
 def choice(page):
     page.get_by_text("b", exact=True).click()
     button(page, "Guess").click()
-    assert text(page, ".course-guess-told") == "Your guess is right."
+    assert text(page, ".course-guess-message") == "Your guess is right."
     button(page, "Guess again").click()
     assert button(page, "Guess", exact=True).is_visible()
 
@@ -170,7 +170,7 @@ def curve(page):
     page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 60, steps=12)
     page.mouse.up()
     button(page, "Guess").click()
-    assert "on average" in text(page, ".course-guess-told")
+    assert "on average" in text(page, ".course-guess-message")
     page.get_by_text("The numbers").click()
     assert page.get_by_role("row").count() == 4
 
@@ -183,7 +183,7 @@ def curve(page):
     (".course-player input", "ArrowRight", ".course-player-place"),
 )
 def decoding(page):
-    changes(page, lambda: button(page, "step", exact=True).click(), ".course-decoding-told [role=status]")
+    changes(page, lambda: button(page, "step", exact=True).click(), ".course-decoding-message [role=status]")
     page.get_by_label("then it writes").fill("one two three")
     button(page, "use these words").click()
     assert text(page, ".course-player-place") == "1 of 3"
@@ -202,14 +202,14 @@ def duel_board(page):
     "HeadExplorer",
     views.HeadExplorer,
     (".course-explorer-offered button >> nth=1", "Enter", ".course-explorer-words"),
-    (".course-explorer-word[tabindex='0']", "ArrowLeft", ".course-explorer-told"),
+    (".course-explorer-word[tabindex='0']", "ArrowLeft", ".course-explorer-message"),
     ("td[tabindex='0']", "ArrowUp", ".course-explorer-line"),
-    (".course-explorer-line[tabindex='0']", "ArrowDown", ".course-explorer-told"),
-    (".course-explorer-head[tabindex='0']", "ArrowUp", ".course-explorer-told"),
+    (".course-explorer-line[tabindex='0']", "ArrowDown", ".course-explorer-message"),
+    (".course-explorer-head[tabindex='0']", "ArrowUp", ".course-explorer-message"),
     ("select", "ArrowDown", ".course-explorer-line"),
 )
 def explorer(page):
-    message = ".course-explorer-told"
+    message = ".course-explorer-message"
     first = ".course-explorer-line"
     changes(
         page,
@@ -249,18 +249,18 @@ def gallery(page):
     "Guess, a number",
     lambda: views.Guess.number(2, "n", "How large?", truth=0.8, low=0, high=1),
     ("input[type=range]", "ArrowRight", None),
-    (".course-guess-take", "Enter", ".course-guess-told"),
+    (".course-guess-take", "Enter", ".course-guess-message"),
 )
 def guess(page):
     page.get_by_role("slider").click(position={"x": 8, "y": 8})
     button(page, "Guess").click()
-    assert text(page, ".course-guess-told") == "Computed: 0.8. Your guess is too low by 80% of the range."
+    assert text(page, ".course-guess-message") == "Computed: 0.8. Your guess is too low by 80% of the range."
     assert text(page, ".course-guess-kept") == "Kept in this browser; it is sent nowhere."
 
 
 @moved("Guesses", lambda: views.Guesses(2))
 def guesses(page):
-    assert re.match(r"No guess yet\.|\d guess", text(page, ".course-guesses-told"))
+    assert re.match(r"No guess yet\.|\d guess", text(page, ".course-guesses-message"))
 
 
 @moved(
@@ -293,20 +293,20 @@ def online_softmax(page):
     page.mouse.move(to["x"] + to["width"] / 2, to["y"] + 5, steps=5)
     page.mouse.up()
     assert page.locator(".course-online-name").all_inner_texts() == ["key 1", "key 2", "key 0", "key 3"]
-    changes(page, lambda: button(page, "step", exact=True).click(), ".course-online-told [role=status]")
+    changes(page, lambda: button(page, "step", exact=True).click(), ".course-online-message [role=status]")
     assert text(page, "tr[data-state=now] th") == "key 1"
 
 
 @moved(
     "PageTable",
     views.PageTable,
-    ("tbody button >> nth=0", "Enter", ".course-pages-told"),
-    ("tbody button >> nth=1", "Space", ".course-pages-told"),
+    ("tbody button >> nth=0", "Enter", ".course-pages-message"),
+    ("tbody button >> nth=1", "Space", ".course-pages-message"),
     ("tbody button >> nth=2", "Enter", "[data-sum=alone]"),
     (".course-pages-lot button >> nth=1", "Enter", "[data-sum=alone]"),
 )
 def page_table(page):
-    message = ".course-pages-told"
+    message = ".course-pages-message"
     used = "[data-sum=used]"
     changes(page, lambda: button(page, "fork a").click(), message, "[data-sum=alone]")
     changes(page, lambda: button(page, "append a token to b").click(), message, used)
@@ -341,7 +341,7 @@ def painter(page):
     lambda: views.Practice("softmax"),
     ("input[type=text]", "1", None),
     ("input[type=text]", "Enter", ".course-practice-said"),
-    ("input[type=number]", "ArrowUp", ".course-practice-told"),
+    ("input[type=number]", "ArrowUp", ".course-practice-message"),
 )
 def practice(page):
     assert "This page has 10 problems" in text(page, ".course-practice-few")
@@ -355,7 +355,7 @@ def practice(page):
     page.get_by_role("textbox").first.fill(right)
     button(page, "Check").click()
     assert text(page, ".course-practice-said") == "right"
-    changes(page, lambda: button(page, "Another problem").click(), ".course-practice-told")
+    changes(page, lambda: button(page, "Another problem").click(), ".course-practice-message")
     assert page.get_by_label("softmax, number").input_value() == "2"
 
 
@@ -365,21 +365,21 @@ def query_plane(page):
     changes(page, lambda: button(page, "twice as long").click(), ".course-plane-said")
 
 
-@moved("Quiz", lambda: views.Quiz([QUESTION]), ("input[type=radio]", "Space", ".course-quiz-told"))
+@moved("Quiz", lambda: views.Quiz([QUESTION]), ("input[type=radio]", "Space", ".course-quiz-message"))
 def quiz(page):
-    changes(page, lambda: page.get_by_text("no", exact=True).click(), ".course-quiz-told")
-    assert text(page, ".course-quiz-told") == "Not so. It is not."
-    changes(page, lambda: button(page, "Start again").click(), ".course-quiz-score", ".course-quiz-told")
+    changes(page, lambda: page.get_by_text("no", exact=True).click(), ".course-quiz-message")
+    assert text(page, ".course-quiz-message") == "Not so. It is not."
+    changes(page, lambda: button(page, "Start again").click(), ".course-quiz-score", ".course-quiz-message")
 
 
 @moved(
     "SaturationExplorer",
     lambda: views.SaturationExplorer(seed=5),
-    ("input[type=range]", "ArrowLeft", ".course-bars-told"),
+    ("input[type=range]", "ArrowLeft", ".course-bars-message"),
     (".course-saturation-lot button", "Enter", ".course-saturation-seed"),
 )
 def saturation(page):
-    message = ".course-bars-told"
+    message = ".course-bars-message"
     changes(page, lambda: page.get_by_label("divide the scores by √d_k").click(), message)
     for _ in range(9):  # eight draws come with the page, in a circle
         changes(page, lambda: button(page, "Draw again").click(), message, ".course-saturation-seed")
@@ -390,12 +390,12 @@ def saturation(page):
 @moved(
     "SpeculativeStepper",
     lambda: views.SpeculativeStepper(*ROUND),
-    (".course-player input", "ArrowRight", ".course-spec-told [role=status]"),
+    (".course-player input", "ArrowRight", ".course-spec-message [role=status]"),
     (".course-bars-slider input", "ArrowRight", ".course-spec-alpha b"),
     (".course-spec-lot button", "Enter", ".course-spec-seed"),
 )
 def speculative(page):
-    message = ".course-spec-told [role=status]"
+    message = ".course-spec-message [role=status]"
     chips = ".course-spec-chips"
     changes(page, lambda: button(page, "step", exact=True).click(), message, chips, ".course-spec-head")
     changes(
@@ -427,14 +427,14 @@ def stepper(page):
 @moved(
     "RopeClock",
     views.RopeClock,
-    ("input[type=range]", "ArrowRight", ".course-clock-told"),
+    ("input[type=range]", "ArrowRight", ".course-clock-message"),
 )
 def rope_clock(page):
     cosine = ".course-clock-cos >> nth=1"
-    changes(page, lambda: button(page, "base 100", exact=True).click(), ".course-clock-told", cosine)
-    before = text(page, ".course-clock-told")
+    changes(page, lambda: button(page, "base 100", exact=True).click(), ".course-clock-message", cosine)
+    before = text(page, ".course-clock-message")
     button(page, "move both by +10").click()
-    assert text(page, ".course-clock-told") == before
+    assert text(page, ".course-clock-message") == before
 
 
 @moved(
@@ -451,11 +451,11 @@ def temperature(page):
     views.ServingTimeline,
     ("select >> nth=1", "ArrowDown", ".course-player-place"),
     (".course-player input", "End", "[data-sum=first]"),
-    ("td[tabindex='0']", "ArrowRight", ".course-timeline-told [role=status]"),
-    ("td[tabindex='0']", "ArrowDown", ".course-timeline-told [role=status]"),
+    ("td[tabindex='0']", "ArrowRight", ".course-timeline-message [role=status]"),
+    ("td[tabindex='0']", "ArrowDown", ".course-timeline-message [role=status]"),
 )
 def timeline(page):
-    message = ".course-timeline-told [role=status]"
+    message = ".course-timeline-message [role=status]"
     place = ".course-player-place"
     changes(page, lambda: button(page, "step", exact=True).click(), message, "[data-sum=steps]", "[data-sum=budget]")
     changes(page, lambda: page.locator("td[data-row='4'][data-column='0']").hover(), message)
@@ -471,12 +471,12 @@ def timeline(page):
 @moved(
     "TracePlayer",
     lambda: views.TracePlayer(TRACE),
-    (".course-trace-call", "ArrowRight", ".course-trace-told [role=status]"),
-    (".course-trace-call >> nth=3", "Enter", ".course-trace-told [role=status]"),
+    (".course-trace-call", "ArrowRight", ".course-trace-message [role=status]"),
+    (".course-trace-call >> nth=3", "Enter", ".course-trace-message [role=status]"),
     (".course-player input", "Home", ".course-trace-caption"),
 )
 def trace(page):
-    message = ".course-trace-told [role=status]"
+    message = ".course-trace-message [role=status]"
     changes(page, lambda: button(page, "step", exact=True).click(), message, ".course-trace-caption")
     changes(page, lambda: button(page, "cache.admit('b', (1,))").click(), message, ".course-player-place")
     assert text(page, message).startswith("✗ Broken promise: “a block has one owner”.")
@@ -486,13 +486,13 @@ def trace(page):
     "TileWalker",
     lambda: views.TileWalker(8, d=3),
     ("input[type=checkbox]", "Space", ".course-player-place"),
-    ("input[type=range]", "ArrowRight", ".course-tiles-told [role=status]"),
+    ("input[type=range]", "ArrowRight", ".course-tiles-message [role=status]"),
 )
 def walker(page):
     changes(page, lambda: page.get_by_label("causal").click(), ".course-player-place")
     changes(page, lambda: select(page, "keys in a block", "1"), ".course-player-place")
     assert text(page, ".course-tiles-waits") == ""
-    changes(page, lambda: page.locator(".course-tiles-tile").nth(3).click(), ".course-tiles-told [role=status]")
+    changes(page, lambda: page.locator(".course-tiles-tile").nth(3).click(), ".course-tiles-message [role=status]")
 
 
 @moved(
@@ -528,13 +528,13 @@ def memory_board(page):
 @moved(
     "MergeStepper",
     lambda: views.MergeStepper("the cat, the hat, the café"),
-    ("button[aria-label='to the end']", "Enter", ".course-merges-told [role=status]"),
+    ("button[aria-label='to the end']", "Enter", ".course-merges-message [role=status]"),
     (".course-player input", "ArrowLeft", ".course-merges-sums b >> nth=1"),
     (".course-player input", "Home", ".course-merges-list tbody"),
     ("textarea", "x", ".course-merges-sums b"),
 )
 def merges(page):
-    message, sums = ".course-merges-told [role=status]", ".course-merges-sums b >> nth=1"
+    message, sums = ".course-merges-message [role=status]", ".course-merges-sums b >> nth=1"
     assert text(page, message).startswith("Each byte is a token: 27 tokens. Most frequent now: “e” + “␣”, 3 times")
     changes(page, lambda: button(page, "step", exact=True).click(), message, sums, ".course-merges-list")
     changes(page, lambda: button(page, "to the end").click(), message, sums, ".course-merges-list")

@@ -57,7 +57,7 @@ def test_a_handler_removed_is_noticed(lab, handler, check, missed):
 
 
 def test_a_pin_that_never_reaches_python_is_noticed(lab):
-    with broken(lab, "this.model.save_changes()", "0") as notebook:
+    with broken(lab, "model.save_changes()", "0") as notebook:
         notebook.find(".course-heatmap [role=grid]").wait_for()
         for check in (check_enter_pins, check_click_pins):
             with pytest.raises(AssertionError, match="pins"):

@@ -52,7 +52,7 @@ def fresh_map(opened):
 
 
 def map_lines(notebook):
-    return notebook.find(".course-map-told").inner_text()
+    return notebook.find(".course-map-message").inner_text()
 
 
 def first_day(notebook):

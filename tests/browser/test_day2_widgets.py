@@ -328,7 +328,7 @@ def test_nothing_moves_when_values_change(notebook, width):
                            ((0.0123, [-1000, 1000, 0.123, 5]), (100, [0, 0, 0, 0]))]),
         ):  # fmt: skip
             parts = notebook.find(selector).locator(
-                ":is(input, button, thead, tbody, .course-bars-told, .course-bars-note)"
+                ":is(input, button, thead, tbody, .course-bars-message, .course-bars-note)"
             )
             whole = notebook.find(selector)
             notebook.settle()

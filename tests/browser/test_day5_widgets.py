@@ -57,7 +57,7 @@ class TestStepper:
                 notebook.run(f"walk.step, walk.cached = {step}, {cached}")
                 here = DecodeStepper(["the", "cat", "sat"], ["on", "the", "mat", "."], cached)
                 here.step = step
-                expected = on_page(here).frames[step]["told"]["with" if cached else "without"]
+                expected = on_page(here).frames[step]["message"]["with" if cached else "without"]
                 notebook.wait(lambda text=expected: status_text(place) == text, f"the page shows pass {step}")
                 work = here.work["with" if cached else "without"]
                 assert counted(place, "now") + counted(place, "masked") == work.scores + 3 * work.rows

@@ -21,7 +21,7 @@ CELLS = [
 LIBRARY = ".course-timeline >> nth=0"
 MINE = ".course-timeline >> nth=1"
 PAGES = ".course-pages"
-SAID = ".course-timeline-told [role=status]"
+SAID = ".course-timeline-message [role=status]"
 
 
 class Unlucky(Scheduler):
@@ -172,7 +172,7 @@ def test_both_are_accessible_in_both_themes(notebook):
 
 def test_buttons_on_pages_are_heard_in_python(opened):
     widget = opened.find(PAGES)
-    text = widget.locator(".course-pages-told")
+    text = widget.locator(".course-pages-message")
     widget.get_by_role("button", name="fork a").click()
     opened.expect("pages.tables", "{'a': [0, 1], 'b': [0, 1]}")
     active = opened.page.evaluate("window.courseNotebook.content.activeCellIndex")
@@ -291,14 +291,14 @@ def test_a_shared_block_is_copied_when_one_of_its_holders_writes(alone):
     page.get_by_role("button", name="append a token to b").click()
     assert blocks(page) == [("ab", "a0 a1"), ("a", "a2"), ("b", "a2 b3")]
     assert page.locator(".course-pages-changed b").all_inner_texts() == ["block 2"]
-    assert page.locator(".course-pages-told").inner_text().endswith("also hold: copy on write.")
+    assert page.locator(".course-pages-message").inner_text().endswith("also hold: copy on write.")
     assert page.locator("[data-sum] b").all_inner_texts() == ["3 of 4", "4", "1"]
 
 
 def test_what_is_not_possible_has_no_effect_on_pages(alone):
     page = alone(PageTable(6, 1, [("append", name) for name in "abcdef"]))
     page.get_by_role("button", name="append a token to c").click()
-    text = page.locator(".course-pages-told")
+    text = page.locator(".course-pages-message")
     assert text.inner_text() == "append c: no block is free. Nothing changes."
     for name in ("new sequence", "fork a"):
         node = page.get_by_role("button", name=name)
@@ -314,7 +314,7 @@ def test_what_is_not_possible_has_no_effect_on_pages(alone):
 def test_after_the_most_calls_one_can_only_go_back(alone):
     page = alone(PageTable(4, 4, [*(("append", "a"), ("free", "a")) * 99, ("append", "a")]))
     append = page.get_by_role("button", name="append a token to a")
-    text = page.locator(".course-pages-told")
+    text = page.locator(".course-pages-message")
     append.click()
     assert text.inner_text().endswith("These are 200 calls, and no more are possible: go back.")
     before = text.inner_text()

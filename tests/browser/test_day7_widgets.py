@@ -110,11 +110,13 @@ def test_a_call_that_is_clicked_is_the_current_one(notebook):
     page.get_by_role("button", name="cache.commit('a')").click()
     notebook.expect("trace.step", "2")
     assert page.locator("[aria-current=step]").all_inner_texts() == ["▸\ncache.commit('a')"]
-    assert text(notebook, ".course-trace-told [role=status]") == "Call 2 of 3 returns nothing. All promises are kept."
+    assert (
+        text(notebook, ".course-trace-message [role=status]") == "Call 2 of 3 returns nothing. All promises are kept."
+    )
     page.get_by_role("button", name="cache.admit('b', (1,))").focus()
     notebook.page.keyboard.press("Enter")
     notebook.expect("trace.step", "3")
-    message = text(notebook, ".course-trace-told [role=status]")
+    message = text(notebook, ".course-trace-message [role=status]")
     assert message.startswith("✗ Broken promise: “a block has one owner”. At the last call: block 0 was handed")
     assert page.locator("[aria-current=step]").inner_text().startswith("✗")
 
@@ -127,7 +129,7 @@ def test_new_coins_and_a_q_nearer_to_p_are_heard_in_python(notebook):
     notebook.expect("spec.seed", "1")
     slider(notebook, SPEC).fill("99")
     message = notebook.python("spec.describe(spec.last)").strip("'\"")
-    notebook.wait(lambda: text(notebook, ".course-spec-told [role=status]") == message, "Python says the same")
+    notebook.wait(lambda: text(notebook, ".course-spec-message [role=status]") == message, "Python says the same")
     button(notebook, SPEC, "As given").click()
     notebook.expect("spec.seed, spec.step", "(None, 0)")
     moved(notebook).focus()

@@ -56,7 +56,7 @@ def test_by_keyboard_and_in_both_themes(opened):
 
 @pytest.fixture
 def board():
-    shared = {"told": "It divides by √d_k twice.", "hints": ["One.", "Two."]}
+    shared = {"message": "It divides by √d_k twice.", "hints": ["One.", "Two."]}
     return DuelBoard(
         [
             {"right": i < 12, "held": i % 4 != 3, "name": f"implementation number {i} with a long name", **shared}

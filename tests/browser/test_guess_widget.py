@@ -47,7 +47,7 @@ def button(notebook, cell, name="Guess"):
 
 
 def verdict_text(notebook, cell):
-    return notebook.output(cell).locator(".course-guess-told").inner_text()
+    return notebook.output(cell).locator(".course-guess-message").inner_text()
 
 
 def stroke(page, box, heights, steps=12):
@@ -229,7 +229,7 @@ def test_a_page_without_a_kernel_says_what_python_says(alone, tmp_path, name):
         page = alone(widget)
         page.get_by_role("textbox").fill(str(guess))
         page.get_by_role("button", name="Guess", exact=True).click()
-        message = page.locator(".course-guess-told").inner_text()
+        message = page.locator(".course-guess-message").inner_text()
         assert message.endswith(f"Your guess is {judge(widget.question, [guess]).text}.")
     assert not list(tmp_path.rglob("*.json")), "a page keeps guesses in the browser alone"
 
@@ -248,7 +248,7 @@ def test_a_curve_on_a_narrow_page_without_a_kernel(alone, tmp_path):
     stroke(page, plot.bounding_box(), (0.2, 0.7, 0.8))
     page.get_by_role("button", name="Guess", exact=True).click()
     drawn = [float(point.get_attribute("aria-valuenow")) for point in page.get_by_role("slider").all()]
-    assert page.locator(".course-guess-told").inner_text() == f"Your guess is {judge(widget.question, drawn).text}."
+    assert page.locator(".course-guess-message").inner_text() == f"Your guess is {judge(widget.question, drawn).text}."
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_role("button", name="Guess again").click()
     assert page.locator(".course-guess-truth").first.is_hidden()

@@ -167,7 +167,7 @@ def test_a_page_shows_the_sentences_that_ask_about_it_from_it(alone):
         page.get_by_role("button", name=text, exact=True).click()
         chosen = page.locator(".course-explorer-word[aria-checked=true]").get_attribute("aria-label")
         assert chosen.split()[1] == ("it" if "because it" in text else text.rstrip(".").split()[-1])
-        message = page.locator(".course-explorer-told").inner_text()
+        message = page.locator(".course-explorer-message").inner_text()
         assert "because it" not in text or "looks most at 1 “animal”" in message
 
 

@@ -103,7 +103,7 @@ def test_another_problem_and_one_by_number(fresh_problem):
     number(fresh_problem).fill("17")
     number(fresh_problem).press("Enter")
     fresh_problem.wait(lambda: fresh_problem.python("widget.number") == "17", "problem 17 is posed")
-    text = fresh_problem.find(HERE).locator(".course-practice-told")
+    text = fresh_problem.find(HERE).locator(".course-practice-message")
     fresh_problem.wait(
         lambda: text.text_content() == eval(fresh_problem.python("widget.problem.statement")), "its text is shown"
     )

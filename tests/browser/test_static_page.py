@@ -88,7 +88,7 @@ def use_plane(page):
 
 def use_quiz(page):
     page.get_by_role("radio", name="yes").check()
-    assert "It is escaped." in page.locator(".course-quiz-told").inner_text()
+    assert "It is escaped." in page.locator(".course-quiz-message").inner_text()
     assert "1 of 1 right" in page.locator(".course-quiz-score").inner_text()
 
 

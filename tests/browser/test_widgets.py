@@ -253,9 +253,9 @@ def test_the_quiz_by_keyboard(notebook):
     keyboard = notebook.page.keyboard
     quiz.get_by_role("radio").first.focus()
     keyboard.press("Enter")
-    assert "Each row sums to 1." in quiz.locator(".course-quiz-told").first.inner_text()
+    assert "Each row sums to 1." in quiz.locator(".course-quiz-message").first.inner_text()
     keyboard.press("ArrowDown")
-    assert "the columns would sum to 1" in quiz.locator(".course-quiz-told").first.inner_text()
+    assert "the columns would sum to 1" in quiz.locator(".course-quiz-message").first.inner_text()
     notebook.expect("quiz.answers", "[1, None]")
     keyboard.press("ArrowUp")
     keyboard.press("Tab")

@@ -32,26 +32,26 @@ def test_guesses_stay_in_the_browser_and_the_first_counts(alone, tmp_path):
     for guess in ("0.3", "0.7"):
         page.get_by_role("textbox").fill(guess)
         button(page, "Guess", exact=True).click()
-        assert "Computed: 0.8." in text(page, ".course-guess-told")
+        assert "Computed: 0.8." in text(page, ".course-guess-message")
         button(page, "Guess again").click()
     page = alone(ALONE["Guess, a number"].make(), keep=True)
-    assert "Your first guess counts. It was too low by 50% of the range." in text(page, ".course-guess-told")
+    assert "Your first guess counts. It was too low by 50% of the range." in text(page, ".course-guess-message")
     assert re.fullmatch(r"Guessed on \d{4}-\d\d-\d\d, kept in this browser\.", text(page, ".course-guess-kept"))
     page = alone(ALONE["Guesses"].make(), keep=True)
-    assert "1 guess. Of 1 number or curve: 0 too high, 1 too low, 0 neither." in text(page, ".course-guesses-told")
+    assert "1 guess. Of 1 number or curve: 0 too high, 1 too low, 0 neither." in text(page, ".course-guesses-message")
     assert "0.3; computed 0.8: too low by 50% of the range" in page.get_by_role("listitem").inner_text()
     page.evaluate(
         "localStorage.clear(), window.dispatchEvent(new CustomEvent('course-guesses'))"
     )  # as a guess beside it
-    assert text(page, ".course-guesses-told") == "No guess yet." and page.get_by_role("listitem").count() == 0
+    assert text(page, ".course-guesses-message") == "No guess yet." and page.get_by_role("listitem").count() == 0
     page = alone(ALONE["Guess, a number"].make())
     page.get_by_role("textbox").fill("0.3")
     button(page, "Guess", exact=True).click()
     page = alone(ProgressMap(), keep=True)
     assert "1 guess: 1 too low" in page.get_by_role("listitem").nth(1).inner_text()
-    assert text(page, ".course-map-told").startswith("Your guesses in this browser: 1 guess.")
+    assert text(page, ".course-map-message").startswith("Your guesses in this browser: 1 guess.")
     page = alone(Guess.number(2, "n", "How large is it now?", truth=0.8, low=0, high=1, root=tmp_path), keep=True)
-    assert text(page, ".course-guess-told") == "", "another question"
+    assert text(page, ".course-guess-message") == "", "another question"
 
 
 def test_a_page_holds_nobodys_guesses(alone, tmp_path):
@@ -71,7 +71,7 @@ def test_where_the_browser_keeps_nothing_a_guess_lasts_as_long_as_the_page(alone
     page.evaluate("localStorage['course-guesses'] = 'something else'")
     page.reload()
     page.get_by_role("textbox").wait_for()
-    assert text(page, ".course-guess-told") == ""
+    assert text(page, ".course-guess-message") == ""
 
 
 def test_what_python_alone_can_answer_is_said_in_a_line(alone):

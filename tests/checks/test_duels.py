@@ -85,7 +85,7 @@ def test_the_reference_is_right_about_all_of_them(day):
 def test_the_statement_says_how_many_there_are_and_what_a_test_may_ask(day):
     (source,) = (ROOT / "sources/exercises").glob(f"day{day}_*.md")
     text = " ".join(source.read_text(encoding="utf-8").split())
-    right, wrong = re.search(r"It meets (\d+) right (?:ones|implementations) and (\d+) wrong ones", text).groups()
+    right, wrong = re.search(r"is tried on (\d+) right (?:ones|implementations) and (\d+) wrong ones", text).groups()
     visible = visible_implementations(day)
     assert int(right) == sum(each.right for each in visible) and int(wrong) == sum(not each.right for each in visible)
     assert describe_limits(day) in text

@@ -174,12 +174,12 @@ def test_what_is_left_is_one_sum_of_lessons_and_exercises_until_half_of_the_exer
         {"lesson": LESSON[2], "exercises": 10},
     ]
     hours = round((LESSON[1] + LESSON[2] + 40) / 60)
-    assert f"about {hours} hours left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
+    assert f"about {hours} hours left with the lessons." in on_page(ProgressMap(course)).shown["lines"][0]
     lines = on_page(ProgressMap(course)).shown["cards"][0]["lines"]
     assert lines[1:] == [f"lesson {duration(LESSON[1])} left", "exercises 30 min left"]
     grade(course, graded(1, one="passed", two="failed"), graded(2, three="passed"))
     assert [day(course, number).remaining for number in (1, 2)] == [{"exercises": 20}, {}]
-    assert " 20 min left with the lessons." in on_page(ProgressMap(course)).shown["told"][0]
+    assert " 20 min left with the lessons." in on_page(ProgressMap(course)).shown["lines"][0]
 
 
 def test_in_the_picture_of_the_map_no_line_touches_the_next():
@@ -210,7 +210,7 @@ def test_a_lesson_counts_as_read_when_half_of_its_exercises_passed():
 def test_the_map_that_has_a_button_says_to_press_it(course, monkeypatch):
     for able, how in ((True, "press Save and grade"), (False, "save the notebook, and run make grade")):
         monkeypatch.setattr(course_map, "can_grade", lambda able=able: able)
-        (remark,) = [line for line in on_page(ProgressMap(course)).shown["told"] if "graded yet" in line]
+        (remark,) = [line for line in on_page(ProgressMap(course)).shown["lines"] if "graded yet" in line]
         assert how in remark and ("make grade" in remark) != able
 
 
@@ -531,7 +531,7 @@ def test_the_map_shows_the_grades_but_its_text_and_picture_hold_none(course):
     widget = ProgressMap(course)
     assert on_page(widget).shown["cards"][0]["lines"] == ["2 of 2 exercises · 4 of 5 points"]
     assert (on_page(widget).shown["cards"][0]["part"], on_page(widget).shown["cards"][0]["next"]) == (1, "All done.")
-    assert on_page(widget).shown["told"][1] == "Next: day 2, To three (10 minutes)."
+    assert on_page(widget).shown["lines"][1] == "Next: day 2, To three (10 minutes)."
     assert on_page(widget).shown["cards"][8]["planned"] and on_page(widget).shown["cards"][8]["part"] is None
     after = widget._repr_mimebundle_()[0]
     assert [after[mime] for mime in ("text/plain", "image/png")] == [before["text/plain"], before["image/png"]]
@@ -558,4 +558,4 @@ def test_a_day_whose_answers_changed_is_not_called_done(course):
 
 def test_the_map_tells_of_a_damaged_record(course):
     (course / "grades" / progress.RECORD).write_text("{")
-    assert on_page(ProgressMap(course)).shown["told"][1].startswith("grades/progress.json is not a record of grades")
+    assert on_page(ProgressMap(course)).shown["lines"][1].startswith("grades/progress.json is not a record of grades")

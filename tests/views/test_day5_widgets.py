@@ -82,7 +82,7 @@ class TestStepper:
         text = walk.as_text()
         assert "without a cache" in text and "Pass 3 of 4." in text
         assert "5 × 5 scores" in text
-        assert "Only “the” goes through" in on_page(DecodeStepper(PROMPT, NEW)).frames[2]["told"]["with"]
+        assert "Only “the” goes through" in on_page(DecodeStepper(PROMPT, NEW)).frames[2]["message"]["with"]
         assert "The prompt's token goes" in DecodeStepper(["a"], ["b"]).as_text()
 
     def test_both_caches_and_steps_are_in_the_picture(self):

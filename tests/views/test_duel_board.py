@@ -7,7 +7,7 @@ from course_utils.views import DuelBoard
 
 
 def tile(right, held, name="a name", message="What was wrong.", hints=("First.", "Second.")):
-    return {"right": right, "held": held, "name": name, "told": message, "hints": list(hints)}
+    return {"right": right, "held": held, "name": name, "message": message, "hints": list(hints)}
 
 
 BOARD = [tile(True, True, "in loops"), tile(True, False, "in float32"), tile(False, True, "no scale")]
@@ -25,7 +25,7 @@ def test_of_what_got_away_the_page_is_sent_hints_alone():
     tiles = on_page(DuelBoard(BOARD)).tiles
     assert [each["number"] for each in tiles] == [1, 2, 1, 2]
     assert tiles[3]["hints"] == ["First.", "Second."] and "secret" not in str(tiles)
-    assert tiles[2]["told"] == "What was wrong." and tiles[2]["hints"] == []
+    assert tiles[2]["message"] == "What was wrong." and tiles[2]["hints"] == []
 
 
 @pytest.mark.parametrize(

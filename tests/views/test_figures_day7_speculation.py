@@ -12,7 +12,7 @@ LAWS = {"p": [0.4, 0.6], "right": [0.5, 0.5], "popular": [0.1, 0.9]}
 WORDS = ["cat", "dog"]
 FIGURES = {
     "limits": lambda: figures.limits(A100, PUBLISHED),
-    "budgets": lambda: figures.budgets(NAMES, GAPS, KEPT),
+    "budgets": lambda: figures.budgets(NAMES, GAPS, KEPT, 0.1),
     "laws": lambda: figures.laws(LAWS, WORDS),
     "gains": lambda: figures.gains([1, 256], LINES),
 }
@@ -27,7 +27,7 @@ def test_nothing_is_cut_off(name):
     ("name", "alt", "caption"),
     [
         ("limits", "17 measured decode steps", "With empty caches that is memory up to 185 tokens"),
-        ("budgets", "largest: 14 at 64, 417 at none; p95: 13 at 64, 17 at none", "requests is none (model, 95.5%)"),
+        ("budgets", "largest: 14 at 64, 417 at none; p95: 13 at 64, 17 at none", "for at most 95.5% (model). With"),
         ("laws", "p: 0.40, 0.60; right: 0.50, 0.50", "0.100 (right) and 0.300 (popular)"),
         ("gains", "α = 0.3: from 1.40 to 0.40", "above the line is 1 (α = 0.3) and 256 (α = 0.9)."),
     ],
@@ -41,15 +41,23 @@ def test_the_lines_of_the_limits_are_those_of_the_cost():
     empty, long, arithmetic, crossing = FIGURES["limits"]().axes[0].lines
     for T, line in ((0, empty), (500, long)):
         tokens, ms = line.get_data()
-        assert ms == pytest.approx([1e3 * A100.memory(int(n), int(n) * T) for n in tokens])
+        assert ms == pytest.approx([1e3 * A100.memory(n, n * T) for n in tokens])
     assert arithmetic.get_ydata()[0] == pytest.approx(1e3 * A100.per_token)
     assert crossing.get_xdata()[0] == pytest.approx(A100.hidden())
 
 
+def test_measured_decodes_are_darker_the_longer_their_caches():
+    *decodes, prompts = FIGURES["limits"]().axes[0].collections
+    assert [len(each.get_offsets()) for each in decodes] == [4, 4, 4, 3, 2] and len(prompts.get_offsets()) == 3
+    levels = [sum(each.get_facecolor()[0][:3]) for each in decodes]
+    assert levels == sorted(levels, reverse=True)
+
+
 def test_gaps_are_marks_without_a_line_and_shares_are_bars():
     left, right = FIGURES["budgets"]().axes
-    assert [line.get_linestyle() for line in left.lines] == ["None", "None"]
-    assert left.lines[0].get_ydata() == pytest.approx([14.0, 417.0])
+    largest, p95, promised = left.lines
+    assert (largest.get_linestyle(), p95.get_linestyle(), promised.get_linestyle()) == ("None", "None", ":")
+    assert largest.get_ydata() == pytest.approx([14.0, 417.0]) and set(promised.get_ydata()) == {100}
     assert [bar.get_height() for bar in right.patches] == [2.5, 95.5]
 
 
@@ -67,9 +75,9 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match="0 lines"):
         figures.gains([1], {})
     with pytest.raises(ValueError, match="1 places and 2 values"):
-        figures.budgets(["64"], GAPS, KEPT)
+        figures.budgets(["64"], GAPS, KEPT, 0.1)
     with pytest.raises(ValueError, match="3 ways"):
-        figures.budgets(NAMES, GAPS, dict.fromkeys("abc", KEPT["model"]))
+        figures.budgets(NAMES, GAPS, dict.fromkeys("abc", KEPT["model"]), 0.1)
     with pytest.raises(ValueError, match="0 laws"):
         figures.laws({}, WORDS)
     with pytest.raises(ValueError, match="0 contexts"):

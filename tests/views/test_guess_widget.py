@@ -292,7 +292,7 @@ def test_a_day_is_summed_up_live_and_its_text_says_nothing_of_it(tmp_path):
     rows = on_page(summary).shown["rows"]
     assert rows[0] == [QUESTION, "0.9%", "0.5%", "too high by 40% of the range"]
     assert rows[1][1:3] == ["0.1 … 0.3", "0.2 … 0.8"] and rows[2][1:] == ["a", "b", "not right"]
-    assert on_page(summary).shown["told"][0] == "3 guesses."
+    assert on_page(summary).shown["lines"][0] == "3 guesses."
     assert list(summary.kept) == ["largest", "grown", "first"]
     assert (summary.as_text(), summary._repr_mimebundle_()[0]["image/png"]) == (text, picture)
     later = Guesses(2, root=tmp_path)
@@ -319,7 +319,7 @@ def test_a_broken_file_is_said_by_the_summary(tmp_path):
     (tmp_path / "guesses" / "day2.json").write_text("{")
     summary = Guesses(2, root=tmp_path)
     summary.read()
-    assert on_page(summary).shown["told"] == [
+    assert on_page(summary).shown["lines"] == [
         "guesses/day2.json is not a record of guesses; the next guess sets it aside, or you can delete it."
     ]
 
@@ -327,15 +327,15 @@ def test_a_broken_file_is_said_by_the_summary(tmp_path):
 def test_the_course_map_shows_guesses_across_days_and_what_cannot_be_read(tmp_path):
     course_map = ProgressMap(tmp_path)
     text = course_map.as_text()
-    assert not any("guess" in line for line in on_page(course_map).shown["told"])
+    assert not any("guess" in line for line in on_page(course_map).shown["lines"])
     for day, guess in ((1, 0.9), (2, 0.2), (3, 0.9)):
         Guess.number(day, "it", "How much?", truth=0.5, low=0, high=1, root=tmp_path).take(guess)
     (tmp_path / "guesses" / "day3.json").write_text("{")
     course_map.read()
     state = on_page(course_map).shown
     assert [card["lines"][-1] for card in state["cards"][:2]] == ["1 guess: 1 too high", "1 guess: 1 too low"]
-    assert state["told"][-1].startswith("Your guesses: 2 guesses. Of 2 numbers and curves: 1 too high, 1 too low, 0 ")
-    assert state["told"][-2].startswith("guesses/day3.json is not a record of guesses")
+    assert state["lines"][-1].startswith("Your guesses: 2 guesses. Of 2 numbers and curves: 1 too high, 1 too low, 0 ")
+    assert state["lines"][-2].startswith("guesses/day3.json is not a record of guesses")
     assert course_map.as_text() == text
 
 

@@ -143,7 +143,7 @@ def test_guesses_are_judged_and_summed_up_as_python_does():
     found = in_node("guessing.js", "judge", [[each["asked"], each["first"]] for each in plain])
     for mine, each in zip(found, kept, strict=True):
         verdict = judge(each.asked, each.first)
-        assert (mine["told"], mine["lean"], mine["right"]) == (verdict.text, verdict.lean, verdict.right)
+        assert (mine["text"], mine["lean"], mine["right"]) == (verdict.text, verdict.lean, verdict.right)
         assert mine["off"] == pytest.approx(verdict.off)
     groups = [slice(start, start + count) for start in range(0, 1000, 50) for count in (0, 1, 2, 3, 7, 20, 40)]
     summed = in_node("guessing.js", "summedUp", [[plain[group]] for group in groups])
@@ -192,14 +192,14 @@ def masks_to_judge(count: int) -> list[tuple[np.ndarray, Measured]]:
     return drawn
 
 
-@pytest.mark.parametrize("part", ["toldVerdict", "emptyRows", "oddities"])
+@pytest.mark.parametrize("part", ["messageOfVerdict", "emptyRows", "oddities"])
 def test_a_verdict_on_a_mask_is_told_alike(part):
     queries, name, calls, wanted = ["“a”", "“b”", "“c”", "“d”"], "attention()", [], []
     for mask, measured in masks_to_judge(1000):
         may = mask.tolist()
         weights = None if measured.weights is None else measured.weights.tolist()
         leak = measured.leak and measured.leak._asdict()
-        if part == "toldVerdict":
+        if part == "messageOfVerdict":
             calls.append([leak, may, weights, queries, name])
             wanted.append(verdict_lines(measured, mask, queries, name))
         elif part == "emptyRows":
@@ -252,7 +252,7 @@ def test_pairs_are_merged_alike_and_told_alike():
     calls += [[states, len(states) - 1, named] for states, named in zip(found[::9], names[::9], strict=True)]
     wanted = [told_of(states, len(states) // 2) for states in python]
     wanted += [told_of(states, len(states) - 1) for states in python[::9]]
-    assert in_node("merges_steps.js", "toldOf", calls) == wanted
+    assert in_node("merges_steps.js", "messageOf", calls) == wanted
     assert any("at 1 place." in each for each in wanted) and any("smallest in a tie" in each for each in wanted)
 
 
@@ -261,7 +261,7 @@ def test_a_loss_among_floors_is_told_alike():
     floors = [["ln V", 5.545], ["the unigram floor", 3.3125], ["the bigram floor", 2.45]]
     calls = [[step, chance.choice([chance.uniform(0, 7), 3.3125]), floors] for step in range(1000)]
     wanted = [told_of_loss(*call) for call in calls]
-    assert in_node("loss_ladder.js", "toldOfLoss", calls) == wanted
+    assert in_node("loss_ladder.js", "messageOfLoss", calls) == wanted
     assert len({re.sub(r"[\d.]+", "", each) for each in wanted}) == 4
 
 
@@ -392,9 +392,10 @@ def test_a_round_of_speculative_decoding():
     found = in_node("speculative_round.js", "roundOf", calls)
     for mine, wanted in zip(found, rounds, strict=True):
         wanted["drafted"], wanted["tokens"] = [*wanted["drafted"]], [*wanted["tokens"]]
+        wanted["lastCoin"] = wanted.pop("last_coin")
         assert mine == wanted
     words = [[f"token {i}" for i in range(len(given["p"]))] for given, _, _ in calls]
-    assert in_node("speculative_round.js", "toldOf", list(zip(found, words, strict=True))) == texts
+    assert in_node("speculative_round.js", "messageOf", list(zip(found, words, strict=True))) == texts
     moved = in_node("speculative_round.js", "movedTowards", [[given["p"], given["q"], t] for given, _, t in calls])
     alphas = in_node("speculative_round.js", "overlapOf", [[c[0]["p"], q] for c, q in zip(calls, moved, strict=True)])
     gammas = [len(given["drafted"]) for given, _, _ in calls]
@@ -545,7 +546,7 @@ def test_a_page_schedules_as_the_library_does():
     did = {cell[0] for walk in walks for step in walk["steps"] for cell in step["cells"]}
     assert did == {"", "prefill", "decode", "wait", "preempted", "finished", "refused"}
     assert in_node("timeline.js", "measuresOf", steps) == summed
-    assert in_node("timeline.js", "toldOfCell", cells) == told
+    assert in_node("timeline.js", "messageOfCell", cells) == told
 
 
 def test_a_page_hands_out_blocks_as_the_pool_does():
@@ -567,9 +568,9 @@ def test_a_page_hands_out_blocks_as_the_pool_does():
             calls.append([made, n_blocks, block_size])
             found = replay(*calls[-1])
             expected.append({"tables": widget.tables, "lengths": widget.lengths, "references": widget.references,
-                           "slots": found.slots, "changed": found.changed, "told": widget.message})  # fmt: skip
+                           "slots": found.slots, "changed": found.changed, "message": widget.message})  # fmt: skip
     assert in_node("page_table.js", "pagesOf", calls) == expected
-    said = " ".join(each["told"] for each in expected)
+    said = " ".join(each["message"] for each in expected)
     assert "copy on write" in said and "no block is free" in said and "stays" in said
 
 

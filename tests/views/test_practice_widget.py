@@ -70,7 +70,7 @@ def test_a_new_number_is_a_new_problem_with_nothing_written():
     widget.entries = right_entries(widget)
     widget.shown = True
     widget.number = 5
-    assert widget.problem.statement == problem("softmax", 5).statement == on_page(widget).posed["told"]
+    assert widget.problem.statement == problem("softmax", 5).statement == on_page(widget).posed["statement"]
     assert widget.entries == [""] * 4 and not widget.shown and on_page(widget).summary == ""
     send(widget, another=1)
     assert widget.number != 5 and widget.problem.statement == problem("softmax", widget.number).statement

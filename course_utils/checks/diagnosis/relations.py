@@ -118,8 +118,8 @@ def _relate_numbers(
             found = look(pairs)
             if found and not (found.name == ALWAYS_THE_SAME and any(held)):
                 unit = "steps" if len(ladder.names) < 2 else "results"  # a function may return several on a step
-                told = _with_steps(found, held, found.count or len(pairs), counts[part], unit)
-                return _about_part(told, part, ladder)
+                relation = _with_steps(found, held, found.count or len(pairs), counts[part], unit)
+                return _about_part(relation, part, ladder)
     # Attention with other scores is found by fitting a factor, which takes long.
     first = ladder.returns[0] if ladder.returns else ""
     if scaled and (found := _other_scale(parts.get(first, ()), scaled)):

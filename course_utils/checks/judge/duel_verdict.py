@@ -175,7 +175,7 @@ def board_of(day: int, rungs: Sequence[tuple[str, bool]], one_example: Sequence[
             "right": each.right,
             "held": bool(held.get(each.name)),
             "name": each.name,
-            "told": each.explanation,
+            "message": each.explanation,
             "hints": [] if each.right else [OFTEN if holds(on_one_example[each.name], False) else SELDOM, each.hint],
         }
         for each in visible_implementations(day)

@@ -247,8 +247,8 @@ class JudgedExercise:
             entries = [each.rung for each in comparison.right]
             mine = [each.array(each.rung) for each in comparison.outcomes]
             expected = [each.array(each.rung) for each in comparison.right]
-            told = [i not in unexplained or name in self.ladder.advice_on for i, name in enumerate(entries)]
-            relation = relate_by_hand(entries, mine, expected, told)
+            is_advised = [i not in unexplained or name in self.ladder.advice_on for i, name in enumerate(entries)]
+            relation = relate_by_hand(entries, mine, expected, is_advised)
             first = unexplained[0] if unexplained else comparison.first_wrong
             messages += [relation.message] if relation else []
             messages.append(describe_failure(comparison, first))

@@ -469,11 +469,11 @@ def loss_by_divisor(models: Sequence[Mapping[str, Any]], own: float) -> Figure:
     ax.minorticks_off()
     ax.set(xlabel="what the scores are divided by", ylabel="loss, nats per token", ylim=(0, 1.18 * max(losses)))
     fig.subplots_adjust(left=0.11, right=0.97, top=0.96, bottom=0.2)
-    told = listed(f"{loss:.2f} at {divisor}" for divisor, loss in zip(divisors, losses, strict=True))
+    points = listed(f"{loss:.2f} at {divisor}" for divisor, loss in zip(divisors, losses, strict=True))
     best = divisors[losses.index(min(losses))]
     return described(
         fig,
-        f"Loss against what the scores are divided by, on a logarithmic axis: {told}.",
+        f"Loss against what the scores are divided by, on a logarithmic axis: {points}.",
         f"The loss is lowest at {best} and rises on both sides: divided by too little, each row picks one key; by too "
         f"much, it averages them all.",
     )

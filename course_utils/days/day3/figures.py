@@ -141,8 +141,8 @@ def nan_spreads(stages: Mapping[str, Sequence[Any]], mask: Any) -> Figure:
         for row in range(T):
             ax.text(50, 74 + 46 * row, f"row {row}", ha="right", va="center")
         counts = [int(rows.sum()) for rows in lost[1:]]
-        told = ", ".join(f"{count} of {T} rows after layer {layer}" for layer, count in enumerate(counts, 1))
-        sentences.append(f"{way}: NaN in {told}")
+        by_layer = ", ".join(f"{count} of {T} rows after layer {layer}" for layer, count in enumerate(counts, 1))
+        sentences.append(f"{way}: NaN in {by_layer}")
     return described(
         fig,
         f"Rows of a text as they pass through layers, with a line from each key to each query that sees it, and a "

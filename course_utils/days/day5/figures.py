@@ -73,14 +73,14 @@ def bytes_and_times(rows: Any) -> Figure:
     right.set_xlabel("ms that it takes")
     left.legend(loc="lower right")
     fig.subplots_adjust(left=0.16, right=0.98, top=0.97, bottom=64 / (46 * len(rows) + 96), wspace=0.12)
-    told = [
+    bars = [
         f"{row['kind']} reads {a:.0f} MB of cache and {b:.0f} MB of weights in {c:.1f} ms"
         for row, a, b, c in zip(rows, cache, weights, ms, strict=True)
     ]
     fewer, faster = (cache[0] + weights[0]) / (cache[-1] + weights[-1]), ms[0] / ms[-1]
     return described(
         fig,
-        f"Bars of what a decode step reads and of its time. {'; '.join(told)}.",
+        f"Bars of what a decode step reads and of its time. {'; '.join(bars)}.",
         f"From the first row to the last a step reads {fewer:.1f} times fewer bytes and is {faster:.1f} times faster.",
     )
 
@@ -96,8 +96,8 @@ def rises(caches: Any) -> Figure:
     sizes, errors = zip(*caches.values(), strict=True)
     ax.barh(places, sizes, xerr=errors, height=0.6, color=palette.WRONG, ecolor=palette.INK)
     for place, (size, error) in enumerate(caches.values()):
-        told = f"{size:.3f} ± {error:.3f}".replace("-", "−")
-        ax.text(max(size, 0) + error + 0.012 * max(sizes), place, told, va="center")
+        label = f"{size:.3f} ± {error:.3f}".replace("-", "−")
+        ax.text(max(size, 0) + error + 0.012 * max(sizes), place, label, va="center")
     ax.set(xlabel="rise in the loss, nats per token", xlim=(min(0, *sizes) - 0.01, 1.45 * max(sizes)))
     ax.set_ylim(len(caches) - 0.5, -0.5)
     ax.set_yticks(places, list(caches))

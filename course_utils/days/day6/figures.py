@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from course_utils.days.day6.gpu_figure import HOPPER
 from course_utils.days.day6.gpu_figure import gpu as gpu
@@ -31,11 +31,13 @@ STYLES: dict[str, tuple[str, Any, str]] = {
     "ours": (palette.QUERY, "-", "o"),
     "grouped": (palette.QUERY, "-", "o"),
     "one per head": (palette.QUERY, _DASHES, "^"),
-    "flash": (palette.INDIGO, "-", "s"),
+    "flash": (palette.TEAL, "-", "s"),
     "cuDNN": (palette.OLIVE, _DASHES, "^"),
     "efficient": (palette.BROWN, _DASHES, "P"),
 }
-_OTHERS = [(palette.TEAL, "-", "X"), (palette.MOSS, _DASHES, "<"), (palette.ROSE, _DOTS, ">"), (palette.INK, "-", "*")]
+_OTHERS = [
+    (palette.INDIGO, "-", "X"), (palette.MOSS, _DASHES, "<"), (palette.ROSE, _DOTS, ">"), (palette.INK, "-", "*"),
+]  # fmt: skip
 _MAX_LINES = 7  # more cannot be told apart
 _LEVELS = [":", "-.", "--"]
 
@@ -56,7 +58,7 @@ CHANGES = {
 
 
 def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any = None) -> Figure:
-    """Amounts on two logarithmic axes, where a power is a straight line and its exponent the slope.
+    """Bytes on two logarithmic axes, where a power is a straight line and its exponent the slope.
 
     lines: name -> (x, y), two lists of numbers above 0, at most seven names; points: name of a line -> (x, y), marks in
     its colour, for what was counted; level: (y, what it is), a thin horizontal line. Raises ValueError for more than
@@ -77,7 +79,8 @@ def growth(lines: Any, xlabel: str, ylabel: str, points: Any = None, level: Any 
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.set_title("marks: counted" if points else "")
     _label_lengths(ax, [x for line, _ in lines.values() for x in line])
-    fig.subplots_adjust(left=0.1, right=0.76, top=0.92, bottom=0.18)
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: _format_bytes(y)))
+    fig.subplots_adjust(left=0.12, right=0.76, top=0.92, bottom=0.18)
     name_lines(ax)
     sentences = [f"{_capitalise(ylabel)} against {xlabel}, both axes logarithmic."]
     sentences += [f"{_describe_ends(*line)}." for line in lines.items()]
@@ -213,6 +216,13 @@ def _format_brief(number):
     return f"{number:.3g}"
 
 
+def _format_bytes(number):
+    """10 MB, 1 GB, 100 GB: a tick of a logarithmic axis."""
+    size, unit = next((size, unit) for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
+                      if number >= size or size == 1)  # fmt: skip
+    return f"{number / size:g} {unit}"
+
+
 def _growth_at_double(xs, ys):
     """By how much the last two points of a line say that its amount grows when x doubles."""
     return (ys[-1] / ys[-2]) ** (math.log(2) / math.log(xs[-1] / xs[-2]))
@@ -340,13 +350,15 @@ def forward_and_back(record: Mapping[str, Any], T: int, d: int) -> Figure:
     for row, (label, (_, colour)) in enumerate(bars.items()):
         ax.barh(row, times[label], height=0.6, color=colour)
         ax.text(times[label] + 0.4, row, f"{times[label]:.1f}", va="center_baseline", fontsize=10.5)
-    ax.set(xlabel="milliseconds, forward and back", xlim=(0, 1.12 * max(times.values())), ylim=(1.5, -0.5))
+    texts, heads = record["settings"]["tokens"] // T, record["settings"]["width"] // d
+    shape = f"{texts} texts of {T:,} tokens, {heads} heads of {d}"
+    ax.set(xlabel=f"milliseconds, forward and back; {shape}", xlim=(0, 1.12 * max(times.values())), ylim=(1.5, -0.5))
     ax.set_yticks(range(len(bars)), list(bars))
     ax.tick_params(axis="y", length=0)
     said = listed(f"{label}: {time:.1f} ms" for label, time in times.items())
     return described(
         fig,
-        f"Attention forward and back; {record['environment']['device']}, {T:,} tokens, d_head {d}, no mask. {said}.",
+        f"Attention forward and back; {record['environment']['device']}, {shape}, no mask. {said}.",
         "The one with more products takes less time.",
     )
 

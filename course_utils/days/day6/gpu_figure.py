@@ -83,7 +83,8 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
         label(left + 42, 199, f"up to {chip['warps'] // quarters} warps\nof 32 threads", ha="center", fontsize=9.5)
     box(341, 252, 348, 42, f"shared memory: {chip['shared'] >> 10} KiB", memory)
     arrow((400, 222), (400, 252))
-    label(412, 237, f"{_rate(chip['shared_rate'])}, all SMs together", fontsize=10)
+    of_one = _rate(chip["shared_rate"] / chip["processors"])
+    label(412, 237, f"{of_one} ({_rate(chip['shared_rate'])} in all SMs together)", fontsize=10)
     label(342, 349, "A thread block (CTA) lives on one SM: 1 to 32 warps that\nshare its shared memory. "
           "In Triton it is one program.\nTMA: a unit that copies tiles between device and shared\n"
           "memory by itself, while the warps compute.", fontsize=10)  # fmt: skip
@@ -107,4 +108,4 @@ def gpu(card: Machine, chip: Mapping[str, Any] = HOPPER) -> Figure:
 
 
 def _rate(bytes_per_second):
-    return f"{bytes_per_second / 1e12:g} TB/s"
+    return f"{bytes_per_second / 1e12:.3g} TB/s"

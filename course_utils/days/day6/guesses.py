@@ -14,8 +14,8 @@ from course_utils.views import Guess
 def bytes_of_the_scores() -> Guess:
     return Guess.number(
         6, "bytes of the scores",
-        "How many GB do the scores of one layer take, with 8,192 tokens, 32 heads and 2 bytes per number?",
-        truth=memory.score_bytes(1, 32, 8192) / 1e9, low=1e-4, high=1e4, scale="log", unit="GB",
+        "How many GB do the scores of one layer take, with 16,384 tokens, 32 heads and 2 bytes per number?",
+        truth=memory.score_bytes(1, 32, 16_384) / 1e9, low=1e-4, high=1e4, scale="log", unit="GB",
         why="That is h · T² · 2 bytes.",
     )  # fmt: skip
 
@@ -80,9 +80,9 @@ def programs_with_split_keys() -> Guess:
     return Guess.number(
         6, "programs with split keys",
         "One new query in each of 32 heads, 8 key heads, a cache of 32,768 keys in parts of 1,024: how many programs "
-        "can run side by side?",
+        "does one launch start?",
         truth=key_heads * parts, low=1, high=10_000, scale="log",
-        why="One for each key head and part. Without a split, 32 query heads make 32.",
+        why="One for each key head and part: enough for 132 processors. Without a split, 32 query heads make 32.",
     )  # fmt: skip
 
 

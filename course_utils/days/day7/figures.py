@@ -34,7 +34,7 @@ def shared_step(counts: Sequence[int], seconds: Sequence[float], rates: Sequence
     names = [str(count) for count in counts]
     for ax, values, colour, title, form in (
         (left, [1e3 * each for each in seconds], palette.QUERY, "milliseconds for a step, median", "%.0f"),
-        (right, rates, palette.VALUE, "tokens per second, all together", "{:,.0f}"),
+        (right, rates, palette.VALUE, "tokens per second, over whole runs", "{:,.0f}"),
     ):
         ax.bar_label(ax.bar(names, values, color=colour), fmt=form)
         ax.set_title(title)
@@ -150,18 +150,24 @@ def limits(cost: SlowerOfTwo, published: Sequence[Published], contexts: Sequence
     """
     if not 1 <= len(contexts) <= len(_STYLES) - 1:
         raise ValueError(f"{len(contexts)} contexts: give 1 to {len(_STYLES) - 1}")
-    fig = new_figure(680, 360)
+    fig = new_figure(720, 400)
     ax = fig.add_subplot()
-    tokens = 2 ** np.arange(12)
+    tokens = np.geomspace(1, 2048, 100)
     for T, (colour, dashes, _) in zip(contexts, _STYLES, strict=False):
-        memory = [1e3 * cost.memory(int(n), int(n) * T) for n in tokens]
+        memory = [1e3 * cost.memory(n, n * T) for n in tokens]
         ax.plot(tokens, memory, color=colour, linestyle=dashes, label=f"memory, {T} cached each")
     ax.plot(tokens, [1e3 * cost.per_token * n for n in tokens], color=palette.WRONG, linewidth=2.5, label="arithmetic")
-    kinds = {"decode": ("o", [row for row in published if "decode" in row.what]),
-             "prompt": ("s", [row for row in published if "decode" not in row.what])}  # fmt: skip
-    for name, (mark, rows) in kinds.items():
-        ax.scatter([row.tokens for row in rows], [1e3 * row.seconds for row in rows], marker=mark, s=24,
-            color="none", edgecolors=palette.INK, label=f"measured, {name}", zorder=3)  # fmt: skip
+    decodes = [row for row in published if "decode" in row.what]
+    prompts = [row for row in published if "decode" not in row.what]
+    caches = sorted({row.context // row.tokens for row in decodes})
+    marks = {
+        f"measured, {cached:,} cached each": ("o", palette.colormap()((i + 1) / len(caches)), rows)
+        for i, cached in enumerate(caches)
+        if (rows := [row for row in decodes if row.context // row.tokens == cached])
+    }
+    for name, (mark, face, rows) in (marks | {"measured prompt": ("s", "none", prompts)}).items():
+        ax.scatter([row.tokens for row in rows], [1e3 * row.seconds for row in rows], marker=mark, s=30,
+            color=face, edgecolors=palette.INK, label=name, zorder=3)  # fmt: skip
     hidden = cost.hidden()
     ax.axvline(hidden, color=palette.INK, linewidth=0.8, linestyle=":")
     ax.set(xscale="log", yscale="log", xlim=(0.85, 2500), ylim=(4, 400))
@@ -171,30 +177,41 @@ def limits(cost: SlowerOfTwo, published: Sequence[Published], contexts: Sequence
     ax.minorticks_off()
     ax.set_xlabel("tokens that a step computes")
     ax.set_ylabel("ms for a step")
-    ax.legend(fontsize=9)
-    fig.tight_layout()
+    fig.subplots_adjust(left=0.09, right=0.66, top=0.96, bottom=0.14)
+    fig.legend(*ax.get_legend_handles_labels(), loc="center left", bbox_to_anchor=(0.67, 0.5), fontsize=9.5)
     return described(
         fig,
         f"Milliseconds of a step over its tokens, both axes logarithmic. With empty caches memory takes from "
         f"{1e3 * cost.memory(1):.1f} ms at 1 token to {1e3 * cost.memory(2048):.0f} at 2,048, and arithmetic from "
         f"{1e3 * cost.per_token:.2f} to {2048e3 * cost.per_token:.0f}; they cross at {hidden:.0f} tokens. "
-        f"{len(kinds['decode'][1])} measured decode steps lie at the lines of memory, the longest of "
-        f"{len(kinds['prompt'][1])} prompts at that of arithmetic.",
+        f"{len(decodes)} measured decode steps lie near the lines of memory, higher where caches are longer, from "
+        f"{caches[0]:,} to {caches[-1]:,} cached tokens each; the longest of {len(prompts)} prompts lies at that of "
+        "arithmetic.",
         f"A step waits for memory or arithmetic, whichever line is higher. With empty caches that is memory up to "
         f"{hidden:.0f} tokens (dotted); longer caches move the crossing to the right or do away with it.",
     )
 
 
-def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Mapping[str, Sequence[float]]) -> Figure:
-    """Draw gaps in seconds, marks for each name, left, and shares that kept a promise, right, over the budgets."""
+def budgets(
+    names: Sequence[str],
+    gaps: Mapping[str, Sequence[float]],
+    kept: Mapping[str, Sequence[float]],
+    most: float,
+) -> Figure:
+    """Draw gaps in seconds, marks for each name, left, and shares that kept a promise, right, over the budgets.
+
+    most: seconds of the longest gap that the promise allows, a line on the left.
+    """
     if not 1 <= len(kept) <= 2:
         raise ValueError(f"{len(kept)} ways to reckon: give 1 or 2")
     for shares in kept.values():
         _as_many(names, shares)
     fig = new_figure(760, 330)
     left, right = fig.subplots(1, 2, width_ratios=(2, 3))
-    for (name, values), (colour, _, mark) in zip(gaps.items(), _STYLES, strict=False):
-        left.plot(names, [1e3 * value for value in values], color=colour, linestyle="", marker=mark, label=name)
+    for (name, values), (colour, _, mark), hollow in zip(gaps.items(), _STYLES, (True, False, False), strict=False):
+        look = {"markersize": 11, "markerfacecolor": "none", "markeredgewidth": 1.6} if hollow else {"markersize": 5}
+        left.plot(names, [1e3 * value for value in values], color=colour, linestyle="", marker=mark, label=name, **look)
+    left.axhline(1e3 * most, color=palette.INK, linestyle=":", linewidth=1.2, label="promised")
     _milliseconds(left, [1e3 * value for values in gaps.values() for value in values])
     left.set_ylabel("a gap, ms")
     left.legend()
@@ -216,18 +233,17 @@ def budgets(names: Sequence[str], gaps: Mapping[str, Sequence[float]], kept: Map
         f"{name}: " + ", ".join(f"{1e3 * value:.0f} at {budget}" for value, budget in zip(values, names, strict=True))
         for name, values in gaps.items()
     )
-    best = {way: max(range(len(names)), key=shares.__getitem__) for way, shares in kept.items()}
     return described(
         fig,
-        f"Gaps in milliseconds by budget. {points}. Kept the promise, "
+        f"Gaps in milliseconds by budget; {1e3 * most:.0f} are promised. {points}. Kept the promise, "
         + "; ".join(
             f"{way}: " + ", ".join(f"{share:.1%} at {budget}" for share, budget in zip(shares, names, strict=True))
             for way, shares in kept.items()
         )
         + ".",
-        "The budget that keeps the promise for the most requests is "
-        + listed(f"{names[best[way]]} ({way}, {shares[best[way]]:.1%})" for way, shares in kept.items())
-        + ". With much less, first tokens are late; without a budget, later ones are.",
+        "The promise is kept for at most "
+        + listed(f"{max(shares):.1%} ({way})" for way, shares in kept.items())
+        + ". With small budgets first tokens are late; without a budget, later ones are.",
     )
 
 

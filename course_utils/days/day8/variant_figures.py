@@ -106,7 +106,7 @@ def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarr
     """
     fig = new_figure(760, 350)
     axes = np.atleast_1d(fig.subplots(1, len(tasks)))
-    told, cut = [], []
+    medians, cut = [], []
     for ax, (task, (sizes, chance, variants)) in zip(axes, tasks.items(), strict=True):
         if min(runs.min() for runs in variants.values()) > 0.55:
             ax.set_ylim(0.5, 1.02)
@@ -121,7 +121,7 @@ def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarr
         ax.set_xticks(list(sizes))
         ax.set_title(task)
         ends = (f"{name} {np.median(runs[:, -1]):.2f}" for name, runs in variants.items())
-        told.append(f"{task}, {sizes[-1]}: {', '.join(ends)}")
+        medians.append(f"{task}, {sizes[-1]}: {', '.join(ends)}")
     axes[0].set_ylabel("right answers")
     handles, labels = axes[0].get_legend_handles_labels()
     seeds = len(next(iter(next(iter(tasks.values()))[2].values())))
@@ -131,8 +131,8 @@ def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarr
     return described(
         fig,
         f"The share of right answers against the size of the task, median of {seeds} seeds and each seed. "
-        f"Medians at the largest size: {'; '.join(told)}.",
-        f"Medians at the largest size. {'; '.join(told)}."
+        f"Medians at the largest size: {'; '.join(medians)}.",
+        f"Medians at the largest size. {'; '.join(medians)}."
         + (f" The axis begins at 0.5 for {listed(cut)}." if cut else ""),
     )
 

@@ -10,8 +10,8 @@ const loaded = {};
 let meanings = {};
 window.course = {
   base,
-  meanings: (told) => {
-    meanings = told;
+  meanings: (texts) => {
+    meanings = texts;
   },
   state: (name, value) => {
     states[name] = value;
@@ -99,39 +99,39 @@ course.fit = fit;
 // What a term means is shown below it, for the mouse and for the keyboard; Escape takes it away. Its formulas are set
 // when it is first shown; a screen reader hears them as a line of signs.
 function explain(term, place) {
-  const told = document.createElement("span");
-  Object.assign(told, {
+  const popup = document.createElement("span");
+  Object.assign(popup, {
     id: `course-meaning-${place}`,
     className: "course-meaning",
     role: "tooltip",
     textContent: term.title,
     hidden: true,
   });
-  told.setAttribute("aria-label", term.title);
+  popup.setAttribute("aria-label", term.title);
   term.removeAttribute("title");
-  term.setAttribute("aria-describedby", told.id);
-  term.after(told);
+  term.setAttribute("aria-describedby", popup.id);
+  term.after(popup);
   const lay = () => {
-    const right = document.documentElement.clientWidth - told.offsetWidth - 8;
+    const right = document.documentElement.clientWidth - popup.offsetWidth - 8;
     const left = Math.max(8, Math.min(term.getClientRects()[0].left, right));
-    told.style.left = `${left - told.offsetParent.getBoundingClientRect().left}px`;
+    popup.style.left = `${left - popup.offsetParent.getBoundingClientRect().left}px`;
   };
   const show = async () => {
-    told.hidden = false;
+    popup.hidden = false;
     lay();
     await load("meanings.js");
-    told.innerHTML = meanings[term.hash.slice(1)];
+    popup.innerHTML = meanings[term.hash.slice(1)];
     fitRoots();
-    if (!told.hidden) lay();
+    if (!popup.hidden) lay();
   };
   const hide = () => {
-    told.hidden = !(term.matches(":hover, :focus-visible") || told.matches(":hover"));
+    popup.hidden = !(term.matches(":hover, :focus-visible") || popup.matches(":hover"));
   };
   for (const come of ["mouseenter", "focus"]) term.addEventListener(come, show);
   for (const go of ["mouseleave", "blur"])
-    for (const one of [term, told]) one.addEventListener(go, () => setTimeout(hide, 100));
+    for (const one of [term, popup]) one.addEventListener(go, () => setTimeout(hide, 100));
   addEventListener("keydown", ({ key }) => {
-    if (key === "Escape") told.hidden = true;
+    if (key === "Escape") popup.hidden = true;
   });
 }
 

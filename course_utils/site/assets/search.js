@@ -26,8 +26,8 @@ course.texts = (pages) => {
     place.text = texts[at];
   });
 };
-course.formulas = (told) => {
-  formulas = told;
+course.formulas = (texts) => {
+  formulas = texts;
 };
 
 let stemmer;
@@ -111,7 +111,7 @@ function listed(place, wanted) {
   return item;
 }
 
-function told(count) {
+function describeCount(count) {
   if (!count) return "No section has all of these words.";
   if (count === 1) return "One section has all of these words.";
   return `${count} sections have all of these words${count > MOST ? `; these are the ${MOST} that fit best` : ""}.`;
@@ -125,7 +125,7 @@ async function search(query) {
   const said = document.createElement("p");
   const list = document.createElement("ul");
   heading.textContent = "Search Results";
-  said.textContent = told(scored.length);
+  said.textContent = describeCount(scored.length);
   said.setAttribute("role", "status");
   list.className = "search";
   if (scored.length) await course.load("formulas.js");

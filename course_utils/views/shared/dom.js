@@ -1,12 +1,12 @@
 // Used by every widget: nodes, colours, keys, text with raised and lowered letters.
 
-export const make = (tag, name, attributes = {}, text) => {
-  const node = document.createElement(tag);
-  if (name) node.className = name;
+export const fillNode = (node, name, attributes, text) => {
+  if (name) node.setAttribute("class", name);
   for (const key in attributes) node.setAttribute(key, attributes[key]);
   if (text !== undefined) node.textContent = text;
   return node;
 };
+export const make = (tag, name, attributes = {}, text) => fillNode(document.createElement(tag), name, attributes, text);
 
 // The outermost node of a widget, with the course's colours.
 export const makeRoot = (model, name, attributes) => {
@@ -55,6 +55,12 @@ export function makeRamp(model) {
   );
   const inks = levels.map((level) => `light-dark(${ink(level >= light_ink_from)}, ${ink(dim(turned(level)))})`);
   return { parts, colour: (level) => drawn[level], ink: (level) => inks[level] };
+}
+
+// Sets traits in this order, and sends them together to Python where a kernel runs.
+export function setTraits(model, values) {
+  for (const name in values) model.set(name, values[name]);
+  model.save_changes();
 }
 
 // Calls the function of each name when the trait of that name changes. What is returned ends this.

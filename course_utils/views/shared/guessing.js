@@ -11,7 +11,7 @@ export function judge(asked, guess) {
   const log = asked.scale === "log";
   const near = log ? Math.log(NEAR_FACTOR) : NEAR;
   const right = guess[0] === truth[0];
-  if (kind === "choice") return { right, off: right ? 0 : 1, lean: 0, told: right ? "right" : "not right" };
+  if (kind === "choice") return { right, off: right ? 0 : 1, lean: 0, text: right ? "right" : "not right" };
   const range = asked.high - asked.low;
   const within = log ? `a factor of ${NEAR_FACTOR}` : `${100 * NEAR}% of the range`;
   const errors = guess.map((value, i) => (log ? Math.log(value / truth[i]) : (value - truth[i]) / range));
@@ -23,7 +23,7 @@ export function judge(asked, guess) {
   if (kind === "number") {
     return {
       ...found,
-      told: lean ? `too ${lean > 0 ? "high" : "low"} by ${distance(off, log)}` : `near: within ${within}`,
+      text: lean ? `too ${lean > 0 ? "high" : "low"} by ${distance(off, log)}` : `near: within ${within}`,
     };
   }
   const counted = (to) => errors.filter((error) => sign(error) === to).length;
@@ -33,9 +33,9 @@ export function judge(asked, guess) {
   ]
     .filter(([, to]) => counted(to))
     .map(([side, to]) => `too ${side} at ${counted(to)}`);
-  if (!sides.length) return { ...found, told: `near: within ${within} at all ${count} places` };
+  if (!sides.length) return { ...found, text: `near: within ${within} at all ${count} places` };
   sides[0] += ` of ${count} places`;
-  return { ...found, told: `${distance(off, log)} away on average, ${sides.join(" and ")}` };
+  return { ...found, text: `${distance(off, log)} away on average, ${sides.join(" and ")}` };
 }
 const NEAR = 0.02;
 const NEAR_FACTOR = 1.05;

@@ -1,4 +1,5 @@
-// Shared by the widgets that show a model's heads: a table with a row for each layer and a button for each head.
+// Shared by the widgets that show a model's heads: a table with a row for each layer and a button for each head, and
+// what Python says to a text that was typed.
 
 import { keepKeys, make, placeReached } from "./dom.js";
 
@@ -55,4 +56,22 @@ export function headTable({ layers, heads, name, labels, makeButton, press, bare
 export function passes(event) {
   if (event.altKey || event.metaKey || event.shiftKey) return true;
   return event.ctrlKey ? !["Home", "End"].includes(event.key) : !/^(Arrow.*|Home|End|Page.*|Enter| )$/.test(event.key);
+}
+
+// Shows in `node` what Python says to the text that was typed last, or `waiting` when no answer comes for a moment. The
+// traits _typed and _said number the texts. What is returned has `show` and `stop`.
+export function makeReplyStatus(model, node, waiting) {
+  let late = null;
+  return {
+    stop: () => clearTimeout(late),
+    show: () => {
+      const { text, number } = model.get("_said");
+      clearTimeout(late);
+      if (number === model.get("_typed").number) node.textContent = text;
+      else
+        late = setTimeout(() => {
+          node.textContent = waiting;
+        }, 400);
+    },
+  };
 }

@@ -1,7 +1,7 @@
 // Shared by the widgets that walk through frames: buttons, a slider, a clock that plays, and keys. The trait is `step`,
 // and the page counts it from `first`. Where `opening()`, nobody has moved yet, and play begins at the first frame.
 
-import { make, typeset } from "./dom.js";
+import { make, setTraits, typeset } from "./dom.js";
 
 export class Player {
   constructor(model, name, unit, first = 0, opening = () => false) {
@@ -38,8 +38,7 @@ export class Player {
   moveTo(step) {
     const target = Math.max(0, Math.min(this.last, step));
     if (target === this.model.get("step")) return;
-    this.model.set("step", target);
-    this.model.save_changes();
+    setTraits(this.model, { step: target });
   }
 
   walk(by) {
@@ -130,7 +129,7 @@ export function makeLate(model, place, named) {
 
 // A line of text that changes with the step. The longest of them all, unseen, keeps its room, so that nothing moves.
 export function makeMessage(name, show = (node, text) => node.replaceChildren(...typeset(text))) {
-  const node = make("div", `course-player-told ${name}`);
+  const node = make("div", `course-player-message ${name}`);
   const room = make("div", "course-player-room", { "aria-hidden": "true" });
   const seen = make("div", "", { role: "status" });
   let shown;

@@ -1,6 +1,6 @@
 // Switches heads at once; the losses come from ablation.py, which runs the model, one round trip later.
 
-import { keepKey, keepKeys, listen, make, makeRoot, makeScroll, minus, newId } from "../shared/dom.js";
+import { keepKey, keepKeys, listen, make, makeRoot, makeScroll, minus, newId, setTraits } from "../shared/dom.js";
 import { headName, headTable, passes } from "../shared/heads.js";
 import { answerAblation } from "./ablation_alone.js";
 
@@ -40,7 +40,7 @@ class AblationView {
     const scroll = makeScroll("course-heads-scroll");
     scroll.append(this.switches.node);
     chooser.append(scroll, this.buttons);
-    this.message = make("div", "course-told course-ablation-told", { role: "status" });
+    this.message = make("div", "course-message course-ablation-message", { role: "status" });
     this.waits = make("div", "course-faint course-ablation-waits", { "aria-live": "polite" });
     this.against = make("div", "course-ablation-against", { "aria-live": "polite" });
     this.means = this.meanBars();
@@ -57,13 +57,13 @@ class AblationView {
       ["all on", []],
       ["all off", this.places],
     ])
-      this.addButton(text, () => this.set("off", off));
-    if (this.alone) this.addButton("each alone", () => this.set("_asked", this.model.get("_asked") + 1));
+      this.addButton(text, () => setTraits(this.model, { off }));
+    if (this.alone) this.addButton("each alone", () => setTraits(this.model, { _asked: this.model.get("_asked") + 1 }));
     this.addButton("keep as A", () => {
       const { off, losses, means } = this.model.get("_result");
-      if (means[0] !== null) this.set("_kept", { off, losses, means });
+      if (means[0] !== null) setTraits(this.model, { _kept: { off, losses, means } });
     });
-    this.forget = this.addButton("forget A", () => this.set("_kept", null));
+    this.forget = this.addButton("forget A", () => setTraits(this.model, { _kept: null }));
   }
 
   listenToModel() {
@@ -88,13 +88,8 @@ class AblationView {
     this.stopListening = listen(this.model, handlers);
   }
 
-  places_off() {
+  placesOff() {
     return new Set(this.model.get("off").map(([l, h]) => l * this.heads + h));
-  }
-
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
   }
 
   addButton(text, press) {
@@ -127,18 +122,15 @@ class AblationView {
       },
       press: (l, h) => {
         const place = l * this.heads + h;
-        const off = this.places_off();
+        const off = this.placesOff();
         if (!off.delete(place)) off.add(place);
-        this.set(
-          "off",
-          this.places.filter((_, i) => off.has(i)),
-        );
+        setTraits(this.model, { off: this.places.filter((_, i) => off.has(i)) });
       },
     });
     return {
       node,
       show: () => {
-        const off = this.places_off();
+        const off = this.placesOff();
         const known = this.model.get("_rises");
         node.classList.toggle("course-ablation-known", Boolean(known));
         const numbers = (known ?? []).map((text) => parseFloat(text.replace("−", "-")));

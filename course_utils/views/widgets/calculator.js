@@ -2,7 +2,7 @@
 // calculator_alone.js counts.
 
 import { barsSlider, keepSliderKeys } from "../shared/bars.js";
-import { keepKeys, listen, make, makeRoot, makeSet } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, makeSet, setTraits } from "../shared/dom.js";
 import { answerCalculator } from "./calculator_alone.js";
 
 const WORDS = { model: "model", card: "card", bytes_per_value: "numbers in the cache" };
@@ -33,7 +33,7 @@ class CalculatorView {
     this.drawOwnSizes();
     this.drawChart();
     const legend = this.drawLegend();
-    const lines = make("div", "course-told course-bars-told", { role: "status" });
+    const lines = make("div", "course-message course-bars-message", { role: "status" });
     [this.how, this.fit] = [make("div", "course-calculator-how"), make("div", "course-calculator-fit")];
     lines.append(this.how, this.fit);
     this.root.append(menus, this.sizes, sliders, this.chart, legend, lines, make("div", "course-faint", {}, HINT));
@@ -63,7 +63,7 @@ class CalculatorView {
       name: "heads of keys and values",
       last: 1,
       ticks: [],
-      onInput: (i) => this.set("n_kv_heads", this.groups[this.model.get("model")][i]),
+      onInput: (i) => setTraits(this.model, { n_kv_heads: this.groups[this.model.get("model")][i] }),
     });
   }
 
@@ -78,7 +78,7 @@ class CalculatorView {
       label.append(makeSet("span", "", {}, text), input);
       this.sizes.append(label);
       input.addEventListener("change", () =>
-        this.set("_typed", Object.fromEntries(this.typed.map(([key, field]) => [key, field.value]))),
+        setTraits(this.model, { _typed: Object.fromEntries(this.typed.map(([key, field]) => [key, field.value])) }),
       );
       return [name, input];
     });
@@ -129,17 +129,14 @@ class CalculatorView {
     this.showOwn();
   }
 
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
-  }
-
   menu(name, options) {
     const label = make("label", "course-calculator-menu");
     const select = make("select");
     for (const [value, text] of options) select.append(make("option", "", { value }, text));
     label.append(make("span", "", {}, WORDS[name]), select);
-    select.addEventListener("change", () => this.set(name, name === "bytes_per_value" ? +select.value : select.value));
+    select.addEventListener("change", () =>
+      setTraits(this.model, { [name]: name === "bytes_per_value" ? +select.value : select.value }),
+    );
     return { node: label, select };
   }
 
@@ -150,7 +147,7 @@ class CalculatorView {
       ticks: values.flatMap((value, i) =>
         named.includes(value) ? [[i, value >= 1024 ? `${value / 1024}k` : value]] : [],
       ),
-      onInput: (i) => this.set(name, values[i]),
+      onInput: (i) => setTraits(this.model, { [name]: values[i] }),
     });
   }
 

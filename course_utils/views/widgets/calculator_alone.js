@@ -67,9 +67,9 @@ const many = (number, thing) => `${counted(number)} ${thing}${number === 1 ? "" 
 export function memoryOf({ name, own, context, batch, bytes_per_value: width, n_kv_heads, card, models, cards }) {
   const sizes = own ? sizesOfOnesOwn(own) : models[name];
   const heads = n_kv_heads || sizes.n_kv_heads;
-  const a_token = sizes.d_latent ? sizes.d_latent + sizes.d_rope : 2 * heads * sizes.d_head;
+  const perToken = sizes.d_latent ? sizes.d_latent + sizes.d_rope : 2 * heads * sizes.d_head;
   const kept = (T) => sizes.spans.reduce((sum, [layers, window]) => sum + layers * Math.min(T, window ?? T), 0);
-  const cacheOf = (T) => a_token * kept(T) * batch * width;
+  const cacheOf = (T) => perToken * kept(T) * batch * width;
   const cache = cacheOf(context);
   const weights = own ? (own.billions === undefined ? null : Math.round(2e9 * own.billions)) : weightsOf(sizes, heads);
   const size = cards[card];

@@ -1,6 +1,6 @@
 // Draws the cards of course_map.py: all words come from there, this draws bars and opens notebooks.
 
-import { keepKeys, listen, make, makeRoot, makeSet, presses } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, makeSet, presses, setTraits } from "../shared/dom.js";
 import { guessesOf, hearGuesses, inALine, readGuesses, summedUp } from "../shared/guessing.js";
 
 const SAVING = 1500;
@@ -11,13 +11,12 @@ class ProgressMapView {
   constructor({ model, el }) {
     this.model = model;
     const root = makeRoot(model, "course-map", { role: "group", "aria-label": "course map" });
-    this.message = make("div", "course-map-told", { role: "status" });
+    this.message = make("div", "course-map-message", { role: "status" });
     this.list = make("ol", "course-map-days");
     this.again = make("button", "course-map-again", { type: "button" }, "Read grades and guesses again");
     const head = make("div", "course-map-head");
     this.again.addEventListener("click", () => {
-      model.set("_asked", model.get("_asked") + 1);
-      model.save_changes();
+      setTraits(model, { _asked: model.get("_asked") + 1 });
     });
     // JupyterLab saves what is open, by the attribute; grading begins when that has had its time.
     this.grade = make(
@@ -31,8 +30,7 @@ class ProgressMapView {
       this.grade.setAttribute("aria-disabled", "true");
       this.busy.textContent = SAVED;
       setTimeout(() => {
-        model.set("_gradings", model.get("_gradings") + 1);
-        model.save_changes();
+        setTraits(model, { _gradings: model.get("_gradings") + 1 });
         setTimeout(() => {
           if (this.busy.textContent !== SAVED) return;
           this.showGrading();
@@ -60,7 +58,7 @@ class ProgressMapView {
   }
 
   show() {
-    const { told: lines, cards, home, grades } = this.model.get("_shown");
+    const { lines, cards, home, grades } = this.model.get("_shown");
     const toFile = (kind, name, file) =>
       this.model.alone ? toPage(this.model, kind, name, file) : link(kind, name, inLab(file, home));
     this.grade.hidden = !grades;

@@ -65,7 +65,7 @@ class ProgressMap(CourseWidget):
         all_guesses = [each for day in self.guesses.values() for each in day]
         guessed = [f"Your guesses: {' '.join(guesses.summed_up(all_guesses))}"] if all_guesses else []
         self._shown = {
-            "told": _summarise(self.progress) + trouble + guessed,
+            "lines": _summarise(self.progress) + trouble + guessed,
             "cards": [self._card(day) for day in self.progress.days],
             "home": Path.home().as_posix(),
             "grades": can_grade() and any(day.exercises for day in self.progress.days),
@@ -81,7 +81,7 @@ class ProgressMap(CourseWidget):
             }
             for day in self.progress.days
         ]  # fmt: skip
-        return {"_shown": {"told": [], "cards": cards, "home": "", "grades": False}, "_grading": ""}
+        return {"_shown": {"lines": [], "cards": cards, "home": "", "grades": False}, "_grading": ""}
 
     @traitlets.observe("_asked")
     def _read_again(self, change):
@@ -102,7 +102,7 @@ class ProgressMap(CourseWidget):
             trouble = f"Nothing was graded: {error}"
         self.read()
         if trouble:
-            self._shown = {**self._shown, "told": [*self._shown["told"], trouble]}
+            self._shown = {**self._shown, "lines": [*self._shown["lines"], trouble]}
         self._grading = ""
 
     def as_text(self) -> str:

@@ -1,6 +1,6 @@
 // Shows the forward passes that decoding.py counted; all of them are here, so stepping needs no kernel.
 
-import { keepKeys, listen, make, makeRoot, makeScroll } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, makeScroll, setTraits } from "../shared/dom.js";
 import { makeMessage, Player } from "../shared/player.js";
 import { answerDecoding } from "./decoding_alone.js";
 
@@ -23,11 +23,11 @@ class DecodeView {
     this.cached = make("input", "", { type: "checkbox" });
     const label = make("label", "course-decoding-cached");
     label.append(this.cached, make("span", "", {}, "keep keys and values (cache)"));
-    this.cached.addEventListener("change", () => this.set("cached", this.cached.checked));
+    this.cached.addEventListener("change", () => setTraits(this.model, { cached: this.cached.checked }));
     const form = this.drawForm();
     this.late = null;
 
-    this.message = makeMessage("course-told course-decoding-told");
+    this.message = makeMessage("course-message course-decoding-message");
     this.wide = makeScroll("course-decoding-wide", { tabindex: 0, role: "img" });
     const legend = this.drawLegend();
     const table = this.drawCounters();
@@ -60,10 +60,7 @@ class DecodeView {
     form.append(make("button", "", { type: "submit" }, "use these words"), this.problem);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.set(
-        "_typed",
-        this.fields.map((field) => field.value.trim().split(/\s+/).join(" ")),
-      );
+      setTraits(this.model, { _typed: this.fields.map((field) => field.value.trim().split(/\s+/).join(" ")) });
       this.showProblem();
     });
     keepKeys(form, (event) => {
@@ -121,11 +118,6 @@ class DecodeView {
     this.showProblem();
   }
 
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
-  }
-
   showProblem() {
     const waits = () => this.model.get("_typed").join("\n") !== this.model.get("_answered").join("\n");
     clearTimeout(this.late);
@@ -142,7 +134,7 @@ class DecodeView {
     this.frames = this.model.get("_frames");
     this.given = n - this.frames.length;
     this.last = this.frames.length - 1;
-    this.message.rooms(this.frames.flatMap((frame) => Object.values(frame.told)));
+    this.message.rooms(this.frames.flatMap((frame) => Object.values(frame.message)));
     const grid = make("table", "course-decoding-grid", { "aria-hidden": "true" });
     this.head = grid.createTHead().insertRow();
     this.head.append(
@@ -179,8 +171,8 @@ class DecodeView {
     const frame = this.frames[step];
     this.player.show(step, this.last);
     this.cached.checked = mode === "with";
-    this.message.show(frame.told[mode]);
-    this.wide.setAttribute("aria-label", frame.told[mode]);
+    this.message.show(frame.message[mode]);
+    this.wide.setAttribute("aria-label", frame.message[mode]);
     this.rows.forEach(({ row, name, cells }, i) => {
       const kinds = frame.cells[mode][i];
       row.classList.toggle("course-decoding-absent", i >= this.given + step);

@@ -190,7 +190,7 @@ class DecodeStepper(CourseWidget):
         modes = (("without", False), ("with", True))
         return {
             "cells": {name: ["".join(state[0] for state in row) for row in self._states(step, c)] for name, c in modes},
-            "told": {name: self._describe(step, name) for name, _ in modes},
+            "message": {name: self._describe(step, name) for name, _ in modes},
             "table": self._table(step),
         }
 

@@ -65,13 +65,13 @@ export function passesOf(prompt, written, token) {
           : "n".repeat(i + 4) + "m".repeat(T - i - 1) + "b".repeat(n - T),
     );
   };
-  const told = (step, cached) => passTold(tokens, given, step, cached);
+  const message = (step, cached) => passMessage(tokens, given, step, cached);
   const both = (make) => (step) => ({ without: make(step, false), with: make(step, true) });
-  return written.map((_, step) => ({ cells: both(cells)(step), told: both(told)(step), table: table(step) }));
+  return written.map((_, step) => ({ cells: both(cells)(step), message: both(message)(step), table: table(step) }));
 }
 
 // What a pass does, in a sentence or three.
-function passTold(tokens, given, step, cached) {
+function passMessage(tokens, given, step, cached) {
   const T = given + step;
   const next = tokens[T];
   const place = `Pass ${step + 1} of ${tokens.length - given}.`;

@@ -40,7 +40,7 @@ class DuelBoardView {
   choose(tile, node, state) {
     this.nodes.forEach((each) => each.setAttribute("aria-pressed", String(each === node)));
     const head = tile.name ? `${tile.number}, ${state}: ${tile.name}. ` : `${tile.number} got away. `;
-    this.detail.replaceChildren(make("strong", "", {}, head), ...typeset(tile.told));
+    this.detail.replaceChildren(make("strong", "", {}, head), ...typeset(tile.message));
     if (state === "got away") this.showHints(tile);
   }
 

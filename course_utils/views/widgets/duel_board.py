@@ -22,9 +22,9 @@ STEP = 54  # from one tile to the next
 class DuelBoard(CourseWidget):
     """A tile for each implementation that a test was tried on; a tile that is chosen tells what there is to know.
 
-    tiles: list of {"right": bool, "held": bool, "name": str, "told": str, "hints": [str, …]}; `held` says whether the
-    test is right about it; `told` is shown if it was caught or condemned, the hints, one at a time, if it got away.
-    Raises ValueError when a tile lacks one of these or there is none.
+    tiles: list of {"right": bool, "held": bool, "name": str, "message": str, "hints": [str, …]}; `held` says whether
+    the test is right about it; `message` is shown if it was caught or condemned, the hints, one at a time, if it got
+    away. Raises ValueError when a tile lacks one of these or there is none.
     """
 
     plays, minutes = False, 0  # a check shows it, and no lesson
@@ -92,12 +92,12 @@ class DuelBoard(CourseWidget):
 def _verify_tile(number: int, tile: Any) -> dict[str, Any]:
     where = f"tile {number}"
     if not isinstance(tile, dict):
-        raise ValueError(f'{where} is no dict: give {{"right": …, "held": …, "name": …, "told": …, "hints": […]}}')
-    for key, kind in (("right", bool), ("held", bool), ("name", str), ("told", str), ("hints", list)):
+        raise ValueError(f'{where} is no dict: give {{"right": …, "held": …, "name": …, "message": …, "hints": […]}}')
+    for key, kind in (("right", bool), ("held", bool), ("name", str), ("message", str), ("hints", list)):
         if not isinstance(tile.get(key), kind):
             raise ValueError(f'{where}: "{key}" has to be a {kind.__name__}')
     away = not tile["right"] and not tile["held"]  # nothing is shown of it but hints
-    texts = {"name": "", "told": ""} if away else {"name": tile["name"], "told": tile["told"]}
+    texts = {"name": "", "message": ""} if away else {"name": tile["name"], "message": tile["message"]}
     return {"right": tile["right"], "held": tile["held"], **texts, "hints": list(tile["hints"]) if away else []}
 
 

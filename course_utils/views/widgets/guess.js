@@ -1,7 +1,8 @@
 // Poses the question of guess.py, takes a guess and shows what was computed.
 
-import { clamp, keepKey, keepKeys, listen, make, makeRoot, makeSet, newId, presses } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, makeSet, newId, presses, setTraits } from "../shared/dom.js";
 import { brief, guessAt, judge, keepGuess } from "../shared/guessing.js";
+import { CurvePart } from "./guess_curve.js";
 
 const HOW = {
   number: "Move the slider or type a number.",
@@ -10,14 +11,12 @@ const HOW = {
     "Draw from left to right with the mouse or a finger. With the keyboard, up and down move a point, with Shift " +
     "further; left and right go to the next one.",
 };
-const STEPS = { ArrowUp: 0.01, ArrowDown: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -2, End: 2, Enter: 0, " ": 0 };
 const CELL = ".jp-CodeCell, div.cell";
 const SHOWS = ".jp-Cell-outputWrapper, .cell_output"; // in JupyterLab, on a page
 const CODE = ".jp-Cell-inputWrapper, .cell_input";
 const ASKS = /\bguesses\.|\bGuess\./; // a guess that has not run yet, too
 const TRY = /^Try\b/; // what to do with the widget that is veiled
 const BEGUN = /^[-−]?[\d.,]*(\de[-+−]?\d*)?$/i; // a number, or the beginning of one
-const CLOSE = 14; // pixels on either side of a place in which its point follows the pointer
 
 class GuessView {
   constructor({ model, el }) {
@@ -33,7 +32,7 @@ class GuessView {
     this.again = make("button", "", { type: "button" }, "Guess again");
     this.lift = make("button", "course-guess-lift", { type: "button" }, "Show without a guess");
     this.hint = make("span", "course-guess-hint", { id: `${this.uid}-how` }, HOW[this.posed.kind]);
-    this.message = make("div", "course-guess-told", { role: "status" });
+    this.message = make("div", "course-guess-message", { role: "status" });
     this.kept = make("div", "course-guess-kept");
     this.root.append(
       makeSet("div", "course-guess-asked", { id: `${this.uid}-asked` }, this.posed.question),
@@ -56,8 +55,7 @@ class GuessView {
     this.show();
     requestAnimationFrame(() => this.veilAnswer(!model.get("guess").length)); // the cell is there now
     this.say();
-    model.set("_asked", model.get("_asked") + 1); // with a kernel: what was guessed before
-    model.save_changes();
+    setTraits(model, { _asked: model.get("_asked") + 1 }); // with a kernel: what was guessed before
   }
 
   // The part of its kind, which takes the guess and shows it beside what was computed.
@@ -81,8 +79,7 @@ class GuessView {
       const draft = this.part.read?.() ?? this.model.get("draft");
       if (draft.some((value) => value === null)) return this.part.focus();
       if (!this.model.get("first").length) this.model.set("first", draft);
-      this.model.set("guess", draft);
-      this.model.save_changes();
+      setTraits(this.model, { guess: draft });
       this.again.focus({ preventScroll: true });
     });
     this.cover = makeRoot(this.model, "course-guess-cover", {});
@@ -99,8 +96,7 @@ class GuessView {
       this.veilAnswer(false);
     });
     this.again.addEventListener("click", () => {
-      this.model.set("guess", []);
-      this.model.save_changes();
+      setTraits(this.model, { guess: [] });
       this.part.focus();
     });
     const moves = /^(Arrow|Home|End|Page)/;
@@ -130,8 +126,7 @@ class GuessView {
   change(draft, settled = true) {
     this.ready(draft);
     if (settled) {
-      this.model.set("draft", draft);
-      this.model.save_changes();
+      setTraits(this.model, { draft });
     }
   }
 
@@ -412,257 +407,14 @@ class ChoicePart {
   }
 }
 
-// Axes, a point a place that moves up and down, and a stroke that sets every place it passes.
-class CurvePart {
-  constructor({ model, posed, written, toPlace, toValue, change }) {
-    this.posed = posed;
-    this.written = written;
-    this.toPlace = toPlace;
-    this.toValue = toValue;
-    this.change = change;
-    this.node = make("div", "course-guess-curve");
-    this.details = make("details", "course-guess-numbers");
-    this.svg = draw("svg", "course-guess-plot", { role: "group", "aria-label": posed.y_label || "curve" });
-    this.table = make("table", "", {});
-    this.count = posed.places.length;
-    this.back = draw("g");
-    this.truth = draw("g", "course-guess-truth");
-    this.mine = draw("path", "course-guess-path");
-    this.drawPoints();
-    this.svg.append(this.back, this.truth, this.mine, ...this.points);
-    this.details.append(make("summary", "", {}, "The numbers"), this.table);
-    this.node.append(
-      makeSet("div", "course-guess-y", {}, posed.y_label + (posed.unit ? `, ${posed.unit}` : "")),
-      this.svg,
-      makeSet("div", "course-guess-x", {}, posed.x_label),
-      make("div", "course-legend course-guess-legend"),
-      this.details,
-    );
-    this.node.querySelector(".course-guess-legend").append(sample("mine", "your guess"), sample("truth", "computed"));
-    this.room = { left: 56, right: 18, top: 12, bottom: 26 };
-    this.height = 260;
-    this.width = 0;
-    this.values = model.get("draft");
-    this.fixed = false;
-    this.last = null;
-    this.at = 0;
-    this.tall = this.height - this.room.top - this.room.bottom;
-    this.bindPointer();
-    this.bindKeys();
-    this.watch = new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width && contentRect.width !== this.width) {
-        this.width = contentRect.width;
-        this.layOut();
-      }
-    });
-    this.watch.observe(this.svg);
-  }
-
-  drawPoints() {
-    this.points = this.posed.places.map((place, i) =>
-      draw("g", "course-guess-point", {
-        role: "slider",
-        tabindex: i ? -1 : 0,
-        "aria-label": `${this.posed.x_label ? `${this.posed.x_label} ` : ""}${place}`,
-        "aria-orientation": "vertical",
-        "aria-valuemin": this.posed.low,
-        "aria-valuemax": this.posed.high,
-      }),
-    );
-    for (const point of this.points)
-      point.append(draw("circle", "course-guess-halo", { r: 14 }), draw("circle", "", { r: 6 }));
-  }
-
-  bindPointer() {
-    this.svg.addEventListener("pointerdown", (event) => {
-      if (this.fixed || event.button !== 0) return;
-      event.preventDefault();
-      this.svg.setPointerCapture(event.pointerId);
-      this.values = [...this.values];
-      this.last = null;
-      this.pass(event);
-    });
-    this.svg.addEventListener("pointermove", (event) => {
-      if (this.last) this.pass(event);
-    });
-    for (const ended of ["pointerup", "pointercancel", "lostpointercapture"])
-      this.svg.addEventListener(ended, () => this.release());
-  }
-
-  bindKeys() {
-    this.points.forEach((point, i) => {
-      point.addEventListener("focus", () => {
-        this.points[this.at].setAttribute("tabindex", -1);
-        this.at = i;
-        point.setAttribute("tabindex", 0);
-      });
-      point.addEventListener("keydown", (event) => {
-        const to = { ArrowLeft: i - 1, ArrowRight: i + 1 }[event.key];
-        const by = STEPS[event.key];
-        if ((to ?? by) === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
-        keepKey(event);
-        if (to !== undefined) return this.points[clamp(to, this.count)].focus();
-        if (this.fixed) return;
-        const now = this.values[i] === null ? 0.5 : this.toPlace(this.values[i]);
-        this.values = [...this.values];
-        this.put(i, this.toValue(Math.max(0, Math.min(1, now + by * (event.shiftKey ? 10 : 1)))));
-        this.mine.setAttribute("d", this.line(this.values));
-        this.change([...this.values]);
-      });
-    });
-  }
-
-  inside() {
-    return this.width - this.room.left - this.room.right;
-  }
-
-  x(i) {
-    return this.room.left + this.posed.along[i] * this.inside();
-  }
-
-  y(place) {
-    return this.room.top + (1 - place) * this.tall;
-  }
-
-  line(numbers) {
-    return numbers
-      .map((value, i) => [value, i])
-      .filter(([value]) => value !== null)
-      .map(([value, i], n) => `${n ? "L" : "M"}${this.x(i).toFixed(1)} ${this.y(this.toPlace(value)).toFixed(1)}`)
-      .join("");
-  }
-
-  layOut() {
-    this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
-    this.svg.setAttribute("height", this.height);
-    const grid = this.posed.ticks.map(([place, text]) => [
-      draw("line", "", {
-        x1: this.room.left - 8,
-        x2: this.width - this.room.right + 8,
-        y1: this.y(place),
-        y2: this.y(place),
-      }),
-      draw("text", "", { x: this.room.left - 14, y: this.y(place) + 4, "text-anchor": "end" }, text),
-    ]);
-    let end = -Infinity;
-    const stands = this.posed.places.map((text, i) => {
-      const parts = [
-        draw("line", "", { x1: this.x(i), x2: this.x(i), y1: this.room.top, y2: this.height - this.room.bottom }),
-      ];
-      const half = 3.6 * text.length + 3;
-      if (this.x(i) - half > end) {
-        // labels that would touch are left out; the points say them
-        parts.push(draw("text", "", { x: this.x(i), y: this.height - 6, "text-anchor": "middle" }, text));
-        end = this.x(i) + half;
-      }
-      return parts;
-    });
-    this.back.replaceChildren(...grid.flat(), ...stands.flat());
-    const marks = this.posed.truth.map((value, i) => {
-      const [cx, cy] = [this.x(i), this.y(this.toPlace(value))];
-      return draw("path", "", { d: `M${cx} ${cy - 6}L${cx + 6} ${cy}L${cx} ${cy + 6}L${cx - 6} ${cy}Z` });
-    });
-    this.truth.replaceChildren(draw("path", "course-guess-path", { d: this.line(this.posed.truth) }), ...marks);
-    this.points.forEach((_, i) => this.place(i));
-    this.mine.setAttribute("d", this.line(this.values));
-  }
-
-  place(i) {
-    const value = this.values[i];
-    const up = this.y(value === null ? 0.5 : this.toPlace(value));
-    this.points[i].setAttribute("transform", `translate(${this.x(i).toFixed(1)} ${up.toFixed(1)})`);
-    this.points[i].classList.toggle("course-guess-open", value === null);
-    this.points[i].setAttribute("aria-valuenow", value ?? this.toValue(0.5));
-    this.points[i].setAttribute(
-      "aria-valuetext",
-      `${this.posed.places[i]}: ${value === null ? "nothing yet" : this.written(value)}`,
-    );
-  }
-
-  put(i, value) {
-    this.values[i] = value;
-    this.place(i);
-  }
-
-  pass(event) {
-    const box = this.svg.getBoundingClientRect();
-    const px = event.clientX - box.left;
-    const up = (py) => this.toValue(Math.max(0, Math.min(1, 1 - (py - this.room.top) / this.tall)));
-    const here = { px, py: event.clientY - box.top };
-    const nearest = this.posed.along.map((_, i) => Math.abs(this.x(i) - px));
-    const close = nearest.indexOf(Math.min(...nearest));
-    if (this.last) {
-      for (let i = 0; i < this.count; i++) {
-        // what lies between two events is set by the line through them
-        const share = (this.x(i) - this.last.px) / (here.px - this.last.px);
-        if (share > 0 && share <= 1) this.put(i, up(this.last.py + share * (here.py - this.last.py)));
-      }
-    }
-    if (!this.last || nearest[close] < CLOSE) this.put(close, up(here.py));
-    this.last = here;
-    this.mine.setAttribute("d", this.line(this.values));
-  }
-
-  release() {
-    if (this.last) {
-      this.last = null;
-      this.change([...this.values]);
-    }
-  }
-
-  focus() {
-    this.points[this.at].focus({ preventScroll: true });
-  }
-
-  end() {
-    this.watch.disconnect();
-  }
-
-  show(guess, draft) {
-    this.fixed = guess !== null;
-    if (!this.last) this.values = [...(guess ?? draft)];
-    this.truth.style.display = this.fixed ? "" : "none";
-    this.details.hidden = this.node.querySelector(".course-guess-legend").hidden = !this.fixed;
-    this.points.forEach((point) => point.setAttribute("aria-readonly", String(this.fixed)));
-    if (this.width) this.layOut();
-    if (!this.fixed) return this.table.replaceChildren();
-    const rows = this.posed.places.map((text, i) =>
-      cells("td", text, this.written(guess[i]), this.written(this.posed.truth[i])),
-    );
-    this.table.replaceChildren(cells("th", this.posed.x_label, "your guess", "computed"), ...rows);
-  }
-}
-
-const draw = (tag, name, attributes = {}, text) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  if (name) node.setAttribute("class", name);
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
-const cells = (tag, ...texts) => {
-  const row = make("tr");
-  row.append(...texts.map((text) => make(tag, "", tag === "th" ? { scope: "col" } : {}, text)));
-  return row;
-};
-function sample(role, text) {
-  const node = make("span", `course-guess-sample course-guess-${role}`);
-  const picture = draw("svg", "", { width: 34, height: 14, "aria-hidden": "true" });
-  const circle = () => draw("circle", "", { cx: 17, cy: 7, r: 5 });
-  const mark = role === "mine" ? circle() : draw("path", "", { d: "M17 1L23 7L17 13L11 7Z" });
-  picture.append(draw("path", "course-guess-path", { d: "M0 7L34 7" }), mark);
-  node.append(picture, text);
-  return node;
-}
-
 function tell(posed, guess, first, written) {
   const lines = [];
-  const mine = `Your guess is ${judge(posed, guess).told}.`;
+  const mine = `Your guess is ${judge(posed, guess).text}.`;
   if (posed.kind === "number") lines.push(`Computed: ${written(posed.truth[0])}. ${mine}`);
   else lines.push(mine);
   if (posed.why) lines.push(posed.why);
   if (first.length && first.some((value, i) => value !== guess[i])) {
-    lines.push(`Your first guess counts. It was ${judge(posed, first).told}.`);
+    lines.push(`Your first guess counts. It was ${judge(posed, first).text}.`);
   }
   return lines;
 }

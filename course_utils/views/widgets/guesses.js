@@ -1,18 +1,18 @@
 // Shows the guesses of a day; the words come from guesses.py, and without a kernel from guessing.js.
 
-import { listen, make, makeRoot, makeSet } from "../shared/dom.js";
+import { listen, make, makeRoot, makeSet, setTraits } from "../shared/dom.js";
 import { brief, guessesOf, hearGuesses, judge, summedUp } from "../shared/guessing.js";
 
 function render({ model, el }) {
   const root = makeRoot(model, "course-guesses", { role: "group", "aria-label": model.get("_shown").title });
   const title = make("div", "course-guesses-title");
-  const note = make("div", "course-guesses-told", { role: "status" });
+  const note = make("div", "course-guesses-message", { role: "status" });
   const list = make("ol", "course-guesses-list");
   root.append(title, note, list);
   el.append(root);
 
   function show() {
-    const { title: name, told: lines, rows } = model.get("_shown");
+    const { title: name, lines, rows } = model.get("_shown");
     title.textContent = name;
     note.textContent = lines.join(" ");
     list.replaceChildren(
@@ -33,16 +33,15 @@ function render({ model, el }) {
       asked.question,
       answer(asked, first),
       answer(asked, asked.truth),
-      judge(asked, first).told,
+      judge(asked, first).text,
     ]);
-    model.set("_shown", { title: name, day, told: summedUp(kept), rows });
+    model.set("_shown", { title: name, day, lines: summedUp(kept), rows });
   }
   const stop = model.alone ? hearGuesses(readHere) : () => {};
   const stopListening = listen(model, { _shown: show });
   show();
   if (model.alone) readHere();
-  model.set("_asked", model.get("_asked") + 1); // with a kernel: read what is kept
-  model.save_changes();
+  setTraits(model, { _asked: model.get("_asked") + 1 }); // with a kernel: read what is kept
   return () => {
     stop();
     stopListening();

@@ -91,7 +91,7 @@ def _title(day: int) -> str:
 
 
 def _page(day: int, stored: list[StoredGuess], lines: list[str]) -> dict:
-    return {"title": _title(day), "day": day, "told": lines, "rows": [_row(each) for each in stored]}
+    return {"title": _title(day), "day": day, "lines": lines, "rows": [_row(each) for each in stored]}
 
 
 def _row(stored: StoredGuess) -> list[str]:

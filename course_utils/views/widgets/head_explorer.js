@@ -11,9 +11,11 @@ import {
   newId,
   placeReached,
   presses,
+  setTraits,
 } from "../shared/dom.js";
-import { headName, headTable, passes } from "../shared/heads.js";
+import { headName, headTable, makeReplyStatus, passes } from "../shared/heads.js";
 import { shortText } from "../shared/number_text.js";
+import { makeSvg } from "../shared/svg.js";
 import { answerExplorer, readingOf } from "./head_explorer_alone.js";
 
 const LATE =
@@ -47,16 +49,11 @@ class ExplorerView {
       query: () => this.show(),
       key: () => this.show(),
       measure: () => this.show(),
-      _said: () => this.form.say(),
+      _said: this.form.status.show,
       title: () => {
         title.textContent = model.get("title");
       },
     });
-  }
-
-  set(values) {
-    for (const name in values) this.model.set(name, values[name]);
-    this.model.save_changes();
   }
 
   draw() {
@@ -64,7 +61,6 @@ class ExplorerView {
     this.view = new SentenceView({
       model: this.model,
       place: this.place,
-      set: (values) => this.set(values),
       uid: this.uid,
       ramp: this.ramp,
     });
@@ -104,7 +100,8 @@ class OwnSentence {
       "aria-describedby": `${this.explorer.uid}-hint`,
     });
     const look = make("button", "", { type: "submit" }, "look");
-    this.status = make("div", "course-explorer-said", { role: "status" });
+    const said = make("div", "course-explorer-said", { role: "status" });
+    this.status = makeReplyStatus(this.explorer.model, said, LATE);
     const hint = make(
       "div",
       "course-faint",
@@ -117,11 +114,10 @@ class OwnSentence {
     this.node.append(
       line,
       hint,
-      this.status,
+      said,
       make("div", "course-faint course-explorer-or", {}, "or one that was recorded"),
       others,
     );
-    this.late = null;
     line.addEventListener("submit", (event) => {
       event.preventDefault();
       this.ask(this.field.value, false);
@@ -141,18 +137,10 @@ class OwnSentence {
   }
 
   ask(text, recorded) {
-    this.explorer.set({ _typed: { text, recorded, number: this.explorer.model.get("_typed").number + 1 } });
-    this.say();
-  }
-
-  say() {
-    const { text, number } = this.explorer.model.get("_said");
-    clearTimeout(this.late);
-    if (number !== this.explorer.model.get("_typed").number)
-      this.late = setTimeout(() => {
-        this.status.textContent = LATE;
-      }, 400);
-    else this.status.textContent = text;
+    setTraits(this.explorer.model, {
+      _typed: { text, recorded, number: this.explorer.model.get("_typed").number + 1 },
+    });
+    this.status.show();
   }
 
   show() {
@@ -162,7 +150,7 @@ class OwnSentence {
   }
 
   stop() {
-    clearTimeout(this.late);
+    this.status.stop();
   }
 }
 
@@ -173,10 +161,9 @@ function render(options) {
 
 // One sentence: its words with arrows, one head's weights, all heads. `show` draws what is chosen anew.
 class SentenceView {
-  constructor({ model, place, set, uid, ramp }) {
+  constructor({ model, place, uid, ramp }) {
     this.model = model;
     this.place = place;
-    this.set = set;
     this.uid = uid;
     this.ramp = ramp;
     this.reading = readingOf(model.get("_shown"));
@@ -193,7 +180,7 @@ class SentenceView {
       `${this.T} tokens, ${this.reading.source}. Weights are rounded to 1/255.`,
     );
     this.words = new WordArcs(this);
-    this.message = make("div", "course-explorer-told", { role: "status" });
+    this.message = make("div", "course-explorer-message", { role: "status" });
     this.next = this.nextTokens();
     this.weights = new WeightTable(this);
     this.whole = this.wholeModel();
@@ -229,11 +216,11 @@ class SentenceView {
   }
 
   takeHead(l, h) {
-    this.set({ head: [clamp(l, this.layers), clamp(h, this.heads)] });
+    setTraits(this.model, { head: [clamp(l, this.layers), clamp(h, this.heads)] });
   }
 
   takePair(query, key) {
-    this.set(key < this.model.get("query") ? { key, query } : { query, key });
+    setTraits(this.model, key < this.model.get("query") ? { key, query } : { query, key });
   }
 
   takeQuery(query) {
@@ -344,7 +331,7 @@ class SortedHeads {
       return { name, option };
     });
     label.append(make("span", "", {}, "heads by their share of attention"), this.select);
-    this.select.addEventListener("change", () => this.sentence.set({ measure: this.select.value }));
+    this.select.addEventListener("change", () => setTraits(this.sentence.model, { measure: this.select.value }));
     keepKeys(this.select, (event) => !passes(event));
     this.list = make("div", "course-explorer-list", {
       role: "listbox",
@@ -494,8 +481,7 @@ class WordArcs {
       role: "radiogroup",
       "aria-label": "query: the token that looks",
     });
-    this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    this.svg.setAttribute("aria-hidden", "true");
+    this.svg = makeSvg("svg", "", { "aria-hidden": "true" });
     this.parts = this.sentence.tokens.map((token, i) => {
       const word = make("button", "course-explorer-word", {
         type: "button",
@@ -569,21 +555,16 @@ class WordArcs {
 
 // An arrow from one place of the line to another, which leads `away` from it; `at` says where that is on the drawing.
 function arrowOf(at, from, to, away, share) {
-  const shape = (tag, attributes) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const name in attributes) made.setAttribute(name, attributes[name]);
-    return made;
-  };
   const tip = 5 + 5 * share;
-  const group = shape("g", { opacity: 0.35 + 0.65 * share });
+  const group = makeSvg("g", "", { opacity: 0.35 + 0.65 * share });
   group.append(
-    shape("path", {
+    makeSvg("path", "", {
       d: `M${at(from, 0)} C${at(from, away)} ${at(to, away)} ${at(to, tip)}`,
       fill: "none",
       stroke: "currentColor",
       "stroke-width": 1 + 8 * share,
     }),
-    shape("path", {
+    makeSvg("path", "", {
       d: `M${at(to, 0)} L${at(to - 3 - 4 * share, tip + 1)} L${at(to + 3 + 4 * share, tip + 1)} Z`,
       fill: "currentColor",
     }),

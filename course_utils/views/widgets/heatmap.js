@@ -11,6 +11,7 @@ import {
   makeScroll,
   newId,
   placeReached,
+  setTraits,
   words,
 } from "../shared/dom.js";
 
@@ -126,8 +127,7 @@ class HeatmapView {
   }
 
   pin(r) {
-    this.model.set("row", r === this.model.get("row") ? null : r);
-    this.model.save_changes();
+    setTraits(this.model, { row: r === this.model.get("row") ? null : r });
   }
 
   moveTo(r, c) {

@@ -9,7 +9,7 @@ const NOTE = "Move the slider down the curve, and read what the model wrote at e
 const SVG = "http://www.w3.org/2000/svg";
 
 // As `told_of` in loss_ladder.py.
-export function toldOfLoss(step, loss, floors) {
+export function messageOfLoss(step, loss, floors) {
   const named = ([name, floor]) => `${name} (${shortText(floor)})`;
   const above = floors.filter(([, floor]) => loss < floor).map(named);
   const below = floors.filter(([, floor]) => loss >= floor).map(named);
@@ -43,8 +43,8 @@ class LadderView {
         model.save_changes();
       },
     });
-    this.message = makeMessage("course-told course-ladder-told");
-    this.message.rooms(this.samples.map(([step, loss]) => toldOfLoss(step, loss, this.floors)));
+    this.message = makeMessage("course-message course-ladder-message");
+    this.message.rooms(this.samples.map(([step, loss]) => messageOfLoss(step, loss, this.floors)));
     const note = make("div", "course-faint course-bars-note", {}, NOTE);
     root.append(this.drawChart(), this.slider.node, this.message.node, this.drawTexts(), note);
     keepSliderKeys(root);
@@ -60,7 +60,7 @@ class LadderView {
     const end = this.losses.at(-1)[0];
     const x = (step) => (100 * step) / end;
     const y = (loss) => (100 * (high - loss)) / (high - low);
-    const chart = make("div", "course-ladder-chart", { role: "img", "aria-label": this.toldOfCurve() });
+    const chart = make("div", "course-ladder-chart", { role: "img", "aria-label": this.messageOfCurve() });
     const plot = make("div", "course-ladder-plot");
     const put = (name, style, text) => plot.append(make("div", `course-ladder-${name}`, { style }, text));
     for (let loss = low; loss <= high; loss++) put("level", `top:${y(loss)}%`, loss);
@@ -81,7 +81,7 @@ class LadderView {
     return chart;
   }
 
-  toldOfCurve() {
+  messageOfCurve() {
     const [[first, high], [last, low]] = [this.losses[0], this.losses.at(-1)];
     const floors = this.floors.map(([name, loss]) => `${name} ${shortText(loss)}`).join(", ");
     const fall = `from ${shortText(high)} at step ${first} to ${shortText(low)} at step ${last}`;
@@ -100,7 +100,7 @@ class LadderView {
     const rung = this.model.get("rung");
     const [step, loss] = this.samples[rung];
     this.slider.show(rung, shortText(loss));
-    this.message.show(toldOfLoss(step, loss, this.floors));
+    this.message.show(messageOfLoss(step, loss, this.floors));
     for (const parts of [this.dots, this.texts])
       parts.forEach((part, i) => part.classList.toggle("course-ladder-chosen", i === rung));
   }

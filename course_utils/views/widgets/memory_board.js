@@ -1,13 +1,13 @@
 // Draws a state of fixed size; all arithmetic is in memory_board_state.js, so writing needs no kernel.
 
-import { keepKeys, listen, make, makeRoot, makeScroll, makeSet, minus, presses } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, makeScroll, makeSet, minus, presses, setTraits } from "../shared/dom.js";
 import { stateOf } from "./memory_board_state.js";
 
 const NOTE = "Write all pairs, then read: red is an error. Undo, and try the other rule.";
 const NAMES = { add: "add (linear attention)", delta: "delta rule" };
 
-const told = (number) => minus(Number(number.toFixed(2)).toString());
-const row = (numbers) => `(${numbers.map(told).join(", ")})`;
+const short = (number) => minus(Number(number.toFixed(2)).toString());
+const row = (numbers) => `(${numbers.map(short).join(", ")})`;
 
 class MemoryBoardView {
   constructor({ model, el }) {
@@ -16,7 +16,7 @@ class MemoryBoardView {
     this.words = model.get("words");
     const root = makeRoot(model, "course-memory", { role: "group", "aria-label": "memory board" });
     root.append(this.drawControls(), this.drawState(), this.drawTable());
-    this.message = make("div", "course-told course-memory-told", { role: "status" });
+    this.message = make("div", "course-message course-memory-message", { role: "status" });
     root.append(this.message, make("div", "course-faint", {}, NOTE));
     keepKeys(root, presses);
     el.append(root);
@@ -29,12 +29,12 @@ class MemoryBoardView {
     this.rules = Object.entries(this.model.get("_rules")).map(([rule, formula]) => {
       const button = make("button", "course-memory-rule", { type: "button" });
       button.append(make("span", "", {}, `${NAMES[rule]}: `), make("span", "", {}, `S ← ${formula}`));
-      button.addEventListener("click", () => this.set("rule", rule));
+      button.addEventListener("click", () => setTraits(this.model, { rule }));
       controls.append(button);
       return { rule, button };
     });
-    this.undo = this.button("Undo", () => this.set("writes", this.model.get("writes").slice(0, -1)));
-    this.clear = this.button("Clear", () => this.set("writes", []));
+    this.undo = this.button("Undo", () => setTraits(this.model, { writes: this.model.get("writes").slice(0, -1) }));
+    this.clear = this.button("Clear", () => setTraits(this.model, { writes: [] }));
     controls.append(this.undo, this.clear);
     return controls;
   }
@@ -69,7 +69,7 @@ class MemoryBoardView {
     const body = table.createTBody();
     this.rows = this.words.map((word, i) => {
       const line = body.insertRow();
-      const write = this.button("write", () => this.set("writes", [...this.model.get("writes"), i]));
+      const write = this.button("write", () => setTraits(this.model, { writes: [...this.model.get("writes"), i] }));
       write.setAttribute("aria-label", `write ${word}`);
       const [read, wanted] = ["course-memory-read", "course-memory-wanted"].map((name) => make("td", name));
       const holds = make("td");
@@ -88,11 +88,6 @@ class MemoryBoardView {
     return scroll;
   }
 
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
-  }
-
   show() {
     const rule = this.model.get("rule");
     const writes = this.model.get("writes");
@@ -102,7 +97,7 @@ class MemoryBoardView {
     this.clear.setAttribute("aria-disabled", writes.length === 0);
     S.forEach((line, i) => {
       line.forEach((number, j) => {
-        this.cells[i][j].textContent = told(number);
+        this.cells[i][j].textContent = short(number);
       });
     });
     const wrong = [];

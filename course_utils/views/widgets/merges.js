@@ -3,7 +3,7 @@
 import { keepKeys, listen, make, makeRoot, newId } from "../shared/dom.js";
 import { shortText } from "../shared/number_text.js";
 import { makeMessage, Player } from "../shared/player.js";
-import { namesOf, placesOf, problemOf, several, statesOf, toldOf } from "./merges_steps.js";
+import { messageOf, namesOf, placesOf, problemOf, several, statesOf } from "./merges_steps.js";
 
 const NOTE =
   "Step until merging ends, then type a text of your own: a word said twice, a name with an accent, an emoji. " +
@@ -18,7 +18,7 @@ class MergesView {
     this.player = new Player(model, "merges", "merge");
     this.end = this.player.button("end", "to the end", () => this.player.walk(Infinity));
     this.player.next.after(this.end);
-    this.message = makeMessage("course-told course-merges-told", (node, text) => node.replaceChildren(text));
+    this.message = makeMessage("course-message course-merges-message", (node, text) => node.replaceChildren(text));
     this.tokens = make("div", "course-merges-tokens", { role: "img", tabindex: 0 });
     const tables = make("div", "course-merges-tables");
     tables.append(this.drawPairs(), this.drawMerges());
@@ -103,7 +103,7 @@ class MergesView {
     this.states = statesOf(text, this.shown);
     this.names = namesOf(this.states);
     this.last = this.states.length - 1;
-    this.message.rooms(this.states.map((_, step) => toldOf(this.states, step, this.names)));
+    this.message.rooms(this.states.map((_, step) => messageOf(this.states, step, this.names)));
     if (this.field.value !== text) this.field.value = text;
     this.problem.textContent = "";
     this.field.setAttribute("aria-invalid", false);
@@ -116,7 +116,7 @@ class MergesView {
     const bytes = this.states[0].tokens.length;
     this.player.show(step, this.last);
     this.end.setAttribute("aria-disabled", step === this.last);
-    this.message.show(toldOf(this.states, step, this.names));
+    this.message.show(messageOf(this.states, step, this.names));
     [bytes, tokens.length, shortText(bytes / tokens.length), 256 + step].forEach((sum, i) => {
       this.sums[i].textContent = sum;
     });

@@ -53,7 +53,7 @@ export function namesOf(states) {
 }
 
 // As `told_of` in merges.py.
-export function toldOf(states, step, names) {
+export function messageOf(states, step, names) {
   const { tokens, pairs } = states[step];
   const plus = ([left, right]) => `“${names[left]}” + “${names[right]}”`;
   let did = `Each byte is a token: ${several(tokens.length, "token")}.`;

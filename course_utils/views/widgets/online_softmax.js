@@ -11,6 +11,7 @@ import {
   newId,
   placeReached,
   presses,
+  setTraits,
   typeset,
 } from "../shared/dom.js";
 import { makeMessage, Player } from "../shared/player.js";
@@ -32,7 +33,7 @@ class OnlineSoftmaxView {
     const root = makeRoot(model, "course-online", { role: "group", "aria-labelledby": `${uid}-title` });
     const title = make("div", "course-title course-online-title", { id: `${uid}-title` }, model.get("title"));
     this.player = new Player(model, "steps", "step");
-    this.message = makeMessage("course-told course-online-told");
+    this.message = makeMessage("course-message course-online-message");
     this.why = makeMessage("course-online-why", (node, lines) =>
       node.replaceChildren(...lines.map((line) => makeSet("div", "", {}, line))),
     );
@@ -114,7 +115,7 @@ class OnlineSoftmaxView {
     const frame = this.frames[step];
     if (this.chosen && this.chosen[0] > step) this.chosen = null;
     this.player.show(step, this.last);
-    this.message.show(frame.told);
+    this.message.show(frame.message);
     this.chart.show(frame);
     this.table.show(step);
     this.end.show(step === this.last);
@@ -125,7 +126,7 @@ class OnlineSoftmaxView {
   rebuild() {
     [this.keys, this.frames, this.ends] = [this.model.get("_keys"), this.model.get("_frames"), this.model.get("_ends")];
     this.chosen = null;
-    this.message.rooms(this.frames.map((frame) => frame.told));
+    this.message.rooms(this.frames.map((frame) => frame.message));
     for (const part of [this.chart, this.table, this.end]) part.rebuild();
     this.show();
     this.chart.say(
@@ -277,8 +278,7 @@ class KeyChart {
     order.splice(to, 0, ...order.splice(from, 1));
     this.stepper.player.stop();
     this.stepper.moved = to;
-    this.stepper.model.set("order", order);
-    this.stepper.model.save_changes();
+    setTraits(this.stepper.model, { order });
     this.bars[to].name.focus();
   }
 

@@ -167,7 +167,7 @@ class OnlineSoftmaxStepper(CourseWidget):
                     labels[start:stop], before.m.item(), partial.m.item(), factor, self._values is not None
                 )
             bars = [round(_power(score, partial.m.item()), 4) for score in self._scores[:stop]]
-            frames.append({"start": start, "stop": stop, "cells": texts, "why": why, "told": text, "bars": bars})
+            frames.append({"start": start, "stop": stop, "cells": texts, "why": why, "message": text, "bars": bars})
         return frames
 
     def _values_at(self, start, stop):

@@ -41,8 +41,8 @@ export function arranged(given, order) {
       why: step
         ? whyRow(before, partial, scores.slice(start, stop), values?.slice(start, stop))
         : whyFirst(partial.o.length),
-      told: step
-        ? toldStep(read, before.m, partial, Boolean(values))
+      message: step
+        ? messageOfStep(read, before.m, partial, Boolean(values))
         : `No key has been read: m = −∞, l = 0${values ? ", o = 0." : "."}`,
     };
   });
@@ -96,14 +96,14 @@ function whyFirst(width) {
   ];
   return [...lines, ...["l", ...Array(width).fill("o")].map((name) => [name, "0", "nothing has been summed"])];
 }
-function toldStep(read, was, { m, factor }, has) {
-  const told = read.length === 1 ? `Read ${read[0]}.` : `Read ${read[0]} to ${read.at(-1)}.`;
+function messageOfStep(read, was, { m, factor }, has) {
+  const opening = read.length === 1 ? `Read ${read[0]}.` : `Read ${read[0]} to ${read.at(-1)}.`;
   const sums = has ? "l and o" : "l";
-  if (m === -Infinity) return `${told} Masked: e^(−∞) = 0, so nothing changes.`;
+  if (m === -Infinity) return `${opening} Masked: e^(−∞) = 0, so nothing changes.`;
   if (was === -Infinity)
-    return `${told} The first score that counts sets m. There was nothing to keep: the factor is 0.`;
-  if (factor === 1) return `${told} No new maximum: the factor is 1, and the new terms are added to ${sums}.`;
-  return `${told} A new maximum: ${sums} shrink${has ? "" : "s"} by ${threeDecimals(factor)} first.`;
+    return `${opening} The first score that counts sets m. There was nothing to keep: the factor is 0.`;
+  if (factor === 1) return `${opening} No new maximum: the factor is 1, and the new terms are added to ${sums}.`;
+  return `${opening} A new maximum: ${sums} shrink${has ? "" : "s"} by ${threeDecimals(factor)} first.`;
 }
 function endsOf({ m, l, o }, scores, values) {
   const three = threeDecimals;

@@ -1,6 +1,6 @@
 // Blocks, tables and the calls on them. The page computes what the calls lead to, as `done` of page_table.py does.
 
-import { keepKeys, listen, make, makeRoot, makeScroll, newId, presses } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, makeScroll, newId, presses, setTraits } from "../shared/dom.js";
 
 const countedAs = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
 
@@ -8,8 +8,8 @@ const countedAs = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
 export function pagesOf(calls, n_blocks, block_size) {
   const pool = new PagePool(n_blocks, block_size);
   for (const [kind, ...names] of calls) pool[kind](...names);
-  const { tables, lengths, references, slots, changed, told } = pool;
-  return { tables, lengths, references, slots, changed, told };
+  const { tables, lengths, references, slots, changed, message } = pool;
+  return { tables, lengths, references, slots, changed, message };
 }
 
 class PagePool {
@@ -21,7 +21,7 @@ class PagePool {
     this.tables = {};
     this.lengths = {};
     this.changed = [];
-    this.told = "Nothing is stored yet.";
+    this.message = "Nothing is stored yet.";
   }
 
   append(name) {
@@ -32,7 +32,7 @@ class PagePool {
     let how = `place ${slot} of block ${last}`;
     if ((!slot || this.references[last] > 1) && !this.unused.length) {
       this.changed = [];
-      this.told = `append ${name}: no block is free. Nothing changes.`;
+      this.message = `append ${name}: no block is free. Nothing changes.`;
       return;
     }
     if (!slot) {
@@ -50,7 +50,7 @@ class PagePool {
     this.tables[name] = table;
     this.lengths[name] = length + 1;
     this.changed = [table.at(-1)];
-    this.told = `append ${name}: token ${length} goes to ${how}.`;
+    this.message = `append ${name}: token ${length} goes to ${how}.`;
   }
 
   fork(name, other) {
@@ -60,7 +60,7 @@ class PagePool {
     this.changed = [...this.tables[name]];
     const are = this.changed.length === 1 ? "is" : "are";
     const shared = `${countedAs(this.changed.length, "block")} ${are} shared`;
-    this.told = `fork ${name}: ${other} has the same table, so ${shared}. Nothing is copied.`;
+    this.message = `fork ${name}: ${other} has the same table, so ${shared}. Nothing is copied.`;
   }
 
   free(name) {
@@ -73,7 +73,7 @@ class PagePool {
     for (const block of gone) this.slots[block] = [];
     const also = kept ? ` ${countedAs(kept, "block")} that others hold ${kept === 1 ? "stays" : "stay"}.` : "";
     const are = gone.length === 1 ? "is" : "are";
-    this.told = `free ${name}: ${countedAs(gone.length, "block")} ${are} free again.${also}`;
+    this.message = `free ${name}: ${countedAs(gone.length, "block")} ${are} free again.${also}`;
   }
 
   allocate() {
@@ -99,7 +99,7 @@ class PageTableView {
     } = model.get("_layout"));
     const uid = newId("course-pages");
     const root = makeRoot(model, "course-pages", { role: "group", "aria-labelledby": `${uid}-title` });
-    this.told = make("div", "course-told course-pages-told", { role: "status" });
+    this.message = make("div", "course-message course-pages-message", { role: "status" });
     this.sums = make("div", "course-pages-sums");
     this.pool = make("ol", "course-pages-pool", { "aria-label": "blocks of the pool" });
     const table = make("table", "", { "aria-label": "tables of the sequences" });
@@ -112,7 +112,7 @@ class PageTableView {
     bound.append(table);
     root.append(
       make("div", "course-title course-pages-title", { id: `${uid}-title` }, model.get("title")),
-      this.told,
+      this.message,
       this.pool,
       bound,
       lot,
@@ -173,8 +173,7 @@ class PageTableView {
   }
 
   set(calls) {
-    this.model.set("calls", calls);
-    this.model.save_changes();
+    setTraits(this.model, { calls });
   }
 
   call(...made) {
@@ -191,9 +190,9 @@ class PageTableView {
     const off = (node, is) => node.setAttribute("aria-disabled", is);
     this.pages = pagesOf(calls, this.n_blocks, this.block_size);
     const { tables, lengths, references, slots, changed } = this.pages;
-    this.told.textContent = full
-      ? `${this.pages.told} These are ${this.most} calls, and no more are possible: go back.`
-      : this.pages.told;
+    this.message.textContent = full
+      ? `${this.pages.message} These are ${this.most} calls, and no more are possible: go back.`
+      : this.pages.message;
     this.blocks.forEach(({ node, held, cells, owners }, block) => {
       node.dataset.held = references[block];
       node.classList.toggle("course-pages-changed", changed.includes(block));

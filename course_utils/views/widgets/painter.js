@@ -12,6 +12,7 @@ import {
   newId,
   placeReached,
   presses,
+  setTraits,
 } from "../shared/dom.js";
 import { answerPainter } from "./painter_alone.js";
 
@@ -234,7 +235,7 @@ class MaskPainterView {
     const node = make("div", "course-row course-painter-copy");
     const id = `${this.uid}-code`;
     const button = make("button", "course-painter-button", { type: "button", "aria-controls": id }, "Copy as code");
-    const note = make("span", "course-faint course-painter-told", { "aria-live": "polite" });
+    const note = make("span", "course-faint course-painter-message", { "aria-live": "polite" });
     const code = make("textarea", "course-painter-code", {
       id,
       rows: this.n + 2,
@@ -285,9 +286,7 @@ class MaskPainterView {
   choose(family, settings) {
     for (const [name, value] of Object.entries(settings)) this.model.set(name, value);
     const mask = this.entryOf(family).mask; // before the family changes, for then what is shown counts as painted
-    this.model.set("family", family);
-    this.model.set("_mask", mask);
-    this.model.save_changes();
+    setTraits(this.model, { family, _mask: mask });
   }
 
   entryOf(family) {
@@ -307,8 +306,7 @@ class MaskPainterView {
       if (entry?.setting) this.model.set(entry.setting, entry.value);
       this.model.set("family", entry?.family ?? "painted");
     }
-    this.model.set("_mask", text);
-    this.model.save_changes(); // one message at a time is under way; the last state follows it
+    setTraits(this.model, { _mask: text }); // one message at a time is under way; the last state follows it
   }
 
   focus(r, c) {

@@ -34,7 +34,7 @@ export function resultOf(signs, rows, { tokens, keys, crossed, name }) {
   const finite = !weights || weights.flat().every(Number.isFinite);
   const kind = !leak ? "none" : leak.i !== null ? (mask[leak.i][leak.j] ? "ahead" : "leak") : finite ? "clean" : "nan";
   const lines = [
-    ...toldVerdict(leak, mask, weights, queries, name),
+    ...messageOfVerdict(leak, mask, weights, queries, name),
     emptyRows(mask, weights, queries),
     oddities(
       mask,
@@ -69,7 +69,7 @@ function cellsOf(mask, weights, n, m) {
   };
 }
 
-export function toldVerdict(leak, mask, weights, queries, name) {
+export function messageOfVerdict(leak, mask, weights, queries, name) {
   if (!leak) {
     return [
       "no verdict: the queries and the keys are two sequences",

@@ -1,6 +1,6 @@
 // Shows the problem of practice.py; what is said of each step comes from there.
 
-import { keepKeys, listen, make, makeRoot, newId, presses, typeset } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, newId, presses, setTraits, typeset } from "../shared/dom.js";
 import { answerPractice } from "./practice_alone.js";
 
 const NOTHING = "All fields are empty. Write a value into one of them, then check.";
@@ -39,7 +39,7 @@ class PracticeView {
       "aria-label": `pencil practice: ${model.get("kind")}`,
     });
     this.drawHead();
-    this.message = make("pre", "course-practice-told");
+    this.message = make("pre", "course-practice-message");
     this.steps = make("div", "course-practice-steps");
     this.drawFoot();
     this.limitToStoredProblems();
@@ -117,12 +117,10 @@ class PracticeView {
   bindButtons() {
     this.check.addEventListener("click", () => this.judge());
     this.show.addEventListener("click", () => {
-      this.model.set("shown", !this.model.get("shown"));
-      this.model.save_changes();
+      setTraits(this.model, { shown: !this.model.get("shown") });
     });
     this.another.addEventListener("click", () => {
-      this.model.set("_another", this.model.get("_another") + 1);
-      this.model.save_changes();
+      setTraits(this.model, { _another: this.model.get("_another") + 1 });
     });
   }
 
@@ -134,18 +132,13 @@ class PracticeView {
         this.number.value = this.model.get("number");
         return;
       }
-      this.model.set("number", wanted);
-      this.model.save_changes();
+      setTraits(this.model, { number: wanted });
     });
   }
 
   judge() {
     this.checked = true;
-    this.model.set(
-      "entries",
-      this.rows.map(({ input }) => input.value),
-    );
-    this.model.save_changes();
+    setTraits(this.model, { entries: this.rows.map(({ input }) => input.value) });
     this.mark();
   }
 
@@ -153,7 +146,7 @@ class PracticeView {
     this.checked = false;
     const posed = this.model.get("_posed");
     this.number.value = this.model.get("number");
-    this.message.replaceChildren(...withGrids(posed.told));
+    this.message.replaceChildren(...withGrids(posed.statement));
     this.rows = posed.steps.map((step, place) => {
       const id = `${this.uid}-${place}`;
       const label = make("label", "", { for: id });

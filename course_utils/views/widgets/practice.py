@@ -178,7 +178,7 @@ def _problem_state(posed: Problem) -> dict[str, Any]:
         }
         for step in posed.steps
     ]
-    return {"told": posed.statement, "steps": steps}
+    return {"statement": posed.statement, "steps": steps}
 
 
 def _problem_with_answers(posed: Problem) -> dict[str, Any]:

@@ -14,7 +14,7 @@ export function answerPractice(model) {
   const here = () => problems.find(({ number }) => number === model.get("number"));
   const pose = () => {
     model.set("shown", false);
-    model.set("_posed", { told: here().told, steps: here().steps });
+    model.set("_posed", { statement: here().statement, steps: here().steps });
     model.set(
       "entries",
       here().steps.map(() => ""),

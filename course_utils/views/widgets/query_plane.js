@@ -1,7 +1,8 @@
 // A query to drag; scores, weights and output are computed here, so dragging needs no kernel.
 
 import { barsSlider, keepSliderKeys, softmax } from "../shared/bars.js";
-import { keepKey, keepKeys, listen, make, makeRoot, minus, newId, presses } from "../shared/dom.js";
+import { keepKey, keepKeys, listen, make, makeRoot, minus, newId, presses, setTraits } from "../shared/dom.js";
+import { makeSvg } from "../shared/svg.js";
 
 const SIDE = 300;
 const PATH = 40; // steps of a path
@@ -85,7 +86,7 @@ class QueryPlaneView {
     this.right = this.plane(this.outputs, "course-plane-outputs");
     const arrows = this.keys.map((key) => this.arrow("key", key));
     this.shaft = this.arrow("query", [0, 0]);
-    this.handle = draw("g", "course-plane-handle", {
+    this.handle = makeSvg("g", "course-plane-handle", {
       tabindex: 0,
       role: "slider",
       "aria-label": "query",
@@ -93,11 +94,11 @@ class QueryPlaneView {
       "aria-valuemin": 0,
       "aria-valuemax": this.most,
     });
-    const frame = draw("clipPath", "", { id: this.uid });
-    const clipped = draw("g", "", { "clip-path": `url(#${this.uid})` });
-    this.halo = draw("circle", "course-plane-halo", { r: 24 });
-    this.ring = draw("circle", "", { r: 7 });
-    frame.append(draw("rect", "", { width: SIDE, height: SIDE }));
+    const frame = makeSvg("clipPath", "", { id: this.uid });
+    const clipped = makeSvg("g", "", { "clip-path": `url(#${this.uid})` });
+    this.halo = makeSvg("circle", "course-plane-halo", { r: 24 });
+    this.ring = makeSvg("circle", "", { r: 7 });
+    frame.append(makeSvg("rect", "", { width: SIDE, height: SIDE }));
     clipped.append(this.halo);
     this.handle.append(clipped, this.ring);
     this.head = make("div", "course-plane-said");
@@ -112,15 +113,15 @@ class QueryPlaneView {
   }
 
   drawOutputs() {
-    const hull = draw("polygon", "course-plane-hull", {
+    const hull = makeSvg("polygon", "course-plane-hull", {
       points: this.outputs.hull.map((point) => point.join(",")).join(" "),
     });
-    this.springs = this.values.map(() => draw("line", "course-plane-spring"));
-    this.path = draw("polyline", "course-plane-path");
-    this.tip = draw("path", "course-plane-tip", { d: "M0 0L-10 -5V5Z" }); // of the path
-    const dots = this.values.map((value) => at(draw("circle", "course-plane-value", { r: 5 }), this.outputs, value));
-    this.theirs = draw("path", "course-plane-ring", { d: "M0 -10L10 0L0 10L-10 0Z" });
-    this.output = draw("circle", "course-plane-output", { r: 7 });
+    this.springs = this.values.map(() => makeSvg("line", "course-plane-spring"));
+    this.path = makeSvg("polyline", "course-plane-path");
+    this.tip = makeSvg("path", "course-plane-tip", { d: "M0 0L-10 -5V5Z" }); // of the path
+    const dots = this.values.map((value) => at(makeSvg("circle", "course-plane-value", { r: 5 }), this.outputs, value));
+    this.theirs = makeSvg("path", "course-plane-ring", { d: "M0 -10L10 0L0 10L-10 0Z" });
+    this.output = makeSvg("circle", "course-plane-output", { r: 7 });
     this.lands = make("div", "course-plane-said");
     this.right.svg.append(
       hull,
@@ -182,7 +183,7 @@ class QueryPlaneView {
 
   layOut() {
     const middle = make("div", "course-plane-middle");
-    this.message = make("div", "course-told course-plane-told");
+    this.message = make("div", "course-message course-plane-message");
     this.compared = make("div", "course-plane-compared");
     middle.append(title("weights"), this.table);
     const columns = make("div", "course-plane-columns");
@@ -284,11 +285,7 @@ class QueryPlaneView {
   put(query) {
     const length = Math.hypot(...query);
     const fits = length > this.most ? query.map((part) => (part * this.most) / length) : query;
-    this.model.set(
-      "query",
-      fits.map((part) => part + 0),
-    );
-    this.model.save_changes();
+    setTraits(this.model, { query: fits.map((part) => part + 0) });
   }
 
   stretch(length) {
@@ -306,17 +303,17 @@ class QueryPlaneView {
 
   plane(frame, name) {
     const node = make("div", name);
-    const svg = draw("svg", "course-plane-plot", { viewBox: `0 0 ${SIDE} ${SIDE}` });
+    const svg = makeSvg("svg", "course-plane-plot", { viewBox: `0 0 ${SIDE} ${SIDE}` });
     for (const [axis, ticks] of frame.ticks.entries()) {
       for (const [value, text] of ticks) {
         const [x, y] = placed(frame, axis ? [frame.low[0], value] : [value, frame.low[1]]);
         svg.append(
-          draw(
+          makeSvg(
             "line",
             "course-plane-grid",
             axis ? { x1: 0, x2: SIDE, y1: y, y2: y } : { x1: x, x2: x, y1: 0, y2: SIDE },
           ),
-          draw(
+          makeSvg(
             "text",
             "course-plane-numbers",
             axis ? { x: 4, y: y + 4 } : { x, y: SIDE - 4, "text-anchor": "middle" },
@@ -326,7 +323,7 @@ class QueryPlaneView {
       }
     }
     if (frame === this.queries) {
-      svg.append(draw("path", "course-plane-axes", { d: `M0 ${SIDE / 2}H${SIDE}M${SIDE / 2} 0V${SIDE}` }));
+      svg.append(makeSvg("path", "course-plane-axes", { d: `M0 ${SIDE / 2}H${SIDE}M${SIDE / 2} 0V${SIDE}` }));
     } else svg.setAttribute("aria-hidden", "true");
     node.append(svg);
     return { node, svg };
@@ -336,15 +333,15 @@ class QueryPlaneView {
     return this.names.map((name, i) => {
       const [x, y] = frame.labels[i];
       const shown = name.length > 14 ? `${name.slice(0, 13)}…` : name;
-      return draw("text", "course-plane-label", { x, y }, shown);
+      return makeSvg("text", "course-plane-label", { x, y }, shown);
     });
   }
 
   arrow(role, point) {
-    const node = draw("g", `course-plane-${role}`);
-    const line = draw("line");
-    const tip = draw("path", "", { d: role === "key" ? "M0 0L-11 -5V5Z" : "M2 0L-17 -9V9Z" });
-    node.append(line, tip, draw("circle", "", { cx: SIDE / 2, cy: SIDE / 2, r: 3 }));
+    const node = makeSvg("g", `course-plane-${role}`);
+    const line = makeSvg("line");
+    const tip = makeSvg("path", "", { d: role === "key" ? "M0 0L-11 -5V5Z" : "M2 0L-17 -9V9Z" });
+    node.append(line, tip, makeSvg("circle", "", { cx: SIDE / 2, cy: SIDE / 2, r: 3 }));
     const show = (point) => {
       const [x, y] = placed(this.queries, point);
       const [dx, dy] = [x - SIDE / 2, y - SIDE / 2];
@@ -409,7 +406,7 @@ class QueryPlaneView {
       clearTimeout(this.unanswered);
       this.unanswered = null;
     }
-    if (fresh) this.compared.textContent = `◇ ${answer.told}`;
+    if (fresh) this.compared.textContent = `◇ ${answer.message}`;
     else if (answer)
       this.unanswered ??= setTimeout(
         () => {
@@ -442,7 +439,7 @@ class QueryPlaneView {
     this.compare(fresh, answer);
     const shares = this.names.map((name, i) => `${name} ${weights[i].toFixed(2)}`).join(", ");
     const output = landed.map(two).join(", ");
-    this.announce(`${this.message.textContent} Weights: ${shares}. Output ${output}. ${fresh ? answer.told : ""}`);
+    this.announce(`${this.message.textContent} Weights: ${shares}. Output ${output}. ${fresh ? answer.message : ""}`);
   }
 
   showQuery(query, size) {
@@ -556,12 +553,5 @@ function render(options) {
 
 const round = (value) => minus(String(Number(value.toPrecision(3))));
 const two = (value) => minus((Math.abs(value) < 0.005 ? 0 : value).toFixed(2));
-const draw = (tag, name, attributes = {}, text) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  if (name) node.setAttribute("class", name);
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
 
 export default { render };

@@ -98,7 +98,7 @@ class QueryPlane(CourseWidget):
     @property
     def verdict(self) -> str:
         """Whether your function agrees with the arithmetic for this query, or "" where none was given."""
-        return self.problem or ("" if self._theirs is None else self._theirs["told"])
+        return self.problem or ("" if self._theirs is None else self._theirs["message"])
 
     @traitlets.validate("query")
     def _query_fits(self, proposal):
@@ -121,7 +121,7 @@ class QueryPlane(CourseWidget):
             "query": change.new,
             "output": to_lists(output),
             "weights": to_lists(weights),
-            "told": self._compare(output, weights),
+            "message": self._compare(output, weights),
         }
 
     def _compare(self, output, weights):

@@ -1,6 +1,6 @@
 // Shows the questions of quiz.py; the explanations and the score lines come from there.
 
-import { keepKeys, listen, make, makeRoot, newId, presses, typeset } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, newId, presses, setTraits, typeset } from "../shared/dom.js";
 
 const write = (tag, name, attributes, text) => {
   const node = make(tag, name, attributes);
@@ -20,7 +20,7 @@ class QuizView {
       const item = write("fieldset", "course-quiz-question");
       const legend = write("legend", "", {}, `${question.number}. ${question.question}`);
       const feedback = write("div", "course-quiz-why");
-      const note = write("div", "course-quiz-told", { role: "status" });
+      const note = write("div", "course-quiz-message", { role: "status" });
       const inputs = question.choices.map((choice, c) => {
         const label = write("label", "course-quiz-choice");
         const input = write("input", "", { type: "radio", name: `${uid}-${q}`, value: c });
@@ -39,11 +39,7 @@ class QuizView {
     this.score = write("div", "course-quiz-score", { role: "status" });
     const again = write("button", "course-quiz-again", { type: "button" }, "Start again");
     again.addEventListener("click", () => {
-      model.set(
-        "answers",
-        this.questions.map(() => null),
-      );
-      model.save_changes();
+      setTraits(model, { answers: this.questions.map(() => null) });
       this.items[0].inputs[0].focus();
     });
     end.append(this.score, again);
@@ -59,11 +55,7 @@ class QuizView {
   }
 
   answer(q, c) {
-    this.model.set(
-      "answers",
-      this.model.get("answers").map((old, i) => (i === q ? c : old)),
-    );
-    this.model.save_changes();
+    setTraits(this.model, { answers: this.model.get("answers").map((old, i) => (i === q ? c : old)) });
   }
 
   show() {

@@ -1,21 +1,15 @@
 // RoPE as clocks: all arithmetic is here, so dragging needs no kernel.
 
 import { barsSlider, keepSliderKeys } from "../shared/bars.js";
-import { listen, make, makeRoot, minus } from "../shared/dom.js";
+import { listen, make, makeRoot, minus, setTraits } from "../shared/dom.js";
+import { makeSvg } from "../shared/svg.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const RADIUS = 44; // of a clock, in a box from −50 to 50
 const [WIDE, TALL] = [640, 96]; // the chart
 const HINT =
   "Both hands start at the right and rotate anticlockwise; the shaded angle is their difference. " +
   "Query and key are (1, 0) in each pair, so a pair adds the cosine of that angle to the score.";
 
-const draw = (tag, name, attributes = {}) => {
-  const node = document.createElementNS(SVG, tag);
-  if (name) node.setAttribute("class", name);
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  return node;
-};
 const degrees = (angle) => ((Math.floor((angle * 180) / Math.PI + 0.5 + 1e-9) % 360) + 360) % 360;
 const shown = (value) => {
   const text = (Math.round((value + 1e-9) * 100) / 100 + 0).toFixed(2);
@@ -36,7 +30,7 @@ class ClockView {
     this.model = model;
     ({ last: this.last, bases: this.bases, pairs: this.pairs, chart: this.most } = model.get("_layout"));
     this.root = makeRoot(model, "course-bars course-clock", { role: "group", "aria-label": "clocks of RoPE" });
-    this.message = make("div", "course-told course-clock-told", { role: "status" });
+    this.message = make("div", "course-message course-clock-message", { role: "status" });
     this.root.append(
       this.drawControls(),
       this.drawClocks(),
@@ -61,7 +55,7 @@ class ClockView {
         name: `position of the ${name}`,
         last: this.last,
         ticks: [0, 50, 100, 150, 200].map((place) => [place, place]),
-        onInput: (place) => this.set({ [name]: place }),
+        onInput: (place) => setTraits(this.model, { [name]: place }),
       });
       slider.node.classList.add(`course-clock-${name}`);
       controls.append(slider.node);
@@ -78,7 +72,8 @@ class ClockView {
         `${sign}${Math.abs(by)}`,
       );
       button.addEventListener("click", () => {
-        if (this.canMove(by)) this.set({ query: this.model.get("query") + by, key: this.model.get("key") + by });
+        if (this.canMove(by))
+          setTraits(this.model, { query: this.model.get("query") + by, key: this.model.get("key") + by });
       });
       row.append(button);
       return [by, button];
@@ -87,7 +82,7 @@ class ClockView {
     this.choices = this.bases.map((base) => {
       const name = base.toLocaleString("en");
       const button = make("button", "", { type: "button", "aria-label": `base ${name}` }, name);
-      button.addEventListener("click", () => this.set({ base }));
+      button.addEventListener("click", () => setTraits(this.model, { base }));
       row.append(button);
       return [base, button];
     });
@@ -99,11 +94,11 @@ class ClockView {
     const row = make("div", "course-clock-faces");
     this.clocks = Array.from({ length: this.pairs }, (_, p) => {
       const node = make("div", "course-clock-face");
-      const svg = draw("svg", "", { viewBox: "-50 -50 100 100", "aria-hidden": "true" });
-      const wedge = draw("path", "course-clock-slice");
-      const ofKey = draw("line", "course-clock-hand-key");
-      const ofQuery = draw("line", "course-clock-hand-query");
-      svg.append(draw("circle", "course-clock-rim", { r: RADIUS }), wedge, ofKey, ofQuery);
+      const svg = makeSvg("svg", "", { viewBox: "-50 -50 100 100", "aria-hidden": "true" });
+      const wedge = makeSvg("path", "course-clock-slice");
+      const ofKey = makeSvg("line", "course-clock-hand-key");
+      const ofQuery = makeSvg("line", "course-clock-hand-query");
+      svg.append(makeSvg("circle", "course-clock-rim", { r: RADIUS }), wedge, ofKey, ofQuery);
       const speed = make("div", "course-faint");
       const cosine = make("div", "course-clock-cos");
       node.append(make("div", "course-clock-name", {}, `pair ${p}`), svg, speed, cosine);
@@ -115,11 +110,11 @@ class ClockView {
 
   drawChart() {
     const box = make("div", "course-clock-chart");
-    const svg = draw("svg", "", { viewBox: `-6 -6 ${WIDE + 12} ${TALL + 12}`, "aria-hidden": "true" });
-    this.line = draw("polyline", "course-clock-line");
-    this.dot = draw("circle", "course-clock-dot", { r: 6 });
+    const svg = makeSvg("svg", "", { viewBox: `-6 -6 ${WIDE + 12} ${TALL + 12}`, "aria-hidden": "true" });
+    this.line = makeSvg("polyline", "course-clock-line");
+    this.dot = makeSvg("circle", "course-clock-dot", { r: 6 });
     svg.append(
-      draw("line", "course-clock-zero", { x1: 0, x2: WIDE, y1: this.y(0), y2: this.y(0) }),
+      makeSvg("line", "course-clock-zero", { x1: 0, x2: WIDE, y1: this.y(0), y2: this.y(0) }),
       this.line,
       this.dot,
     );
@@ -135,11 +130,6 @@ class ClockView {
 
   y(score) {
     return (TALL / 2) * (1 - score / this.pairs);
-  }
-
-  set(values) {
-    for (const name in values) this.model.set(name, values[name]);
-    this.model.save_changes();
   }
 
   canMove(by) {

@@ -2,7 +2,8 @@
 // kernel.
 
 import { barsReadouts, barsSlider, entropy, jacobianTrace, keepSliderKeys, softmax } from "../shared/bars.js";
-import { listen, make, makeRoot, makeSet, minus } from "../shared/dom.js";
+import { listen, make, makeRoot, makeSet, minus, setTraits } from "../shared/dom.js";
+import { makeSvg } from "../shared/svg.js";
 
 const MEASURES = [
   { key: "largest", name: "largest weight" },
@@ -40,7 +41,7 @@ class SaturationView {
     this.root.classList.toggle("course-saturation-alone", !this.compare);
     const controls = this.drawControls();
     this.drawBars();
-    this.message = make("div", "course-told course-bars-told", { role: "status" });
+    this.message = make("div", "course-message course-bars-message", { role: "status" });
     this.curves = MEASURES.map((measure) => curve(measure, this.steps, this.compare));
     const drawn = make("div", "course-saturation-curves");
     drawn.append(...this.curves.map(({ node }) => node));
@@ -78,20 +79,22 @@ class SaturationView {
       name: "d_k, numbers in q and in each k",
       last: this.steps.length - 1,
       ticks: this.steps.flatMap((step, i) => (i % 2 ? [] : [[i, step]])),
-      onInput: (i) => this.set("d_k", this.steps[i]),
+      onInput: (i) => setTraits(this.model, { d_k: this.steps[i] }),
     });
     this.count = barsSlider({
       name: "number of keys",
       last: this.sizes.length - 1,
       ticks: this.sizes.map((size, i) => [i, size]),
-      onInput: (i) => this.set("n_keys", this.sizes[i]),
+      onInput: (i) => setTraits(this.model, { n_keys: this.sizes[i] }),
     });
     this.scale = this.checkbox("scaled", "divide the scores by √d_k");
     this.trace = this.checkbox("trace", "show the trace of the Jacobian");
     const again = make("button", "", { type: "button" }, "Draw again");
     this.seed = make("span", "course-saturation-seed");
     again.addEventListener("click", () =>
-      this.set("seed", this.draws.first + ((this.model.get("seed") + 1 - this.draws.first) % this.draws.count)),
+      setTraits(this.model, {
+        seed: this.draws.first + ((this.model.get("seed") + 1 - this.draws.first) % this.draws.count),
+      }),
     );
     const controls = make("div", "course-bars-controls");
     const lot = make("div", "course-saturation-lot");
@@ -122,16 +125,11 @@ class SaturationView {
     this.table = floats(this.draws.scores);
   }
 
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
-  }
-
   checkbox(name, text) {
     const box = make("input", "", { type: "checkbox" });
     const label = make("label", "course-saturation-scale");
     label.append(box, makeSet("span", "", {}, text));
-    box.addEventListener("change", () => this.set(name, box.checked));
+    box.addEventListener("change", () => setTraits(this.model, { [name]: box.checked }));
     return { box, label };
   }
 
@@ -215,14 +213,9 @@ function curve(measure, steps, compare) {
   const node = make("div", "course-saturation-curve");
   const plot = make("div", "course-saturation-field", { role: "img" });
   node.dataset.row = measure.key;
-  const inSvg = (tag, attributes) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const key in attributes) made.setAttribute(key, attributes[key]);
-    return made;
-  };
   const last = steps.length - 1;
-  const svg = inSvg("svg", { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none" });
-  const lines = ["unscaled", "scaled"].map((name) => inSvg("polyline", { class: `course-saturation-line-${name}` }));
+  const svg = makeSvg("svg", "", { viewBox: `0 0 ${last} 1`, preserveAspectRatio: "none" });
+  const lines = ["unscaled", "scaled"].map((name) => makeSvg("polyline", `course-saturation-line-${name}`));
   svg.append(...lines);
   const here = make("div", "course-saturation-here");
   const ticks = make("div", "course-bars-ticks");

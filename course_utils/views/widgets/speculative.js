@@ -1,10 +1,10 @@
 // Shows a round of speculative decoding; all arithmetic is in speculative_round.js, so nothing here needs a kernel.
 
 import { barsSlider, keepSliderKeys } from "../shared/bars.js";
-import { listen, make, makeRoot } from "../shared/dom.js";
+import { listen, make, makeRoot, setTraits } from "../shared/dom.js";
 import { shortText } from "../shared/number_text.js";
 import { makeMessage, Player } from "../shared/player.js";
-import { expectedTokens, movedTowards, overlapOf, remainderOf, roundOf, toldOf } from "./speculative_round.js";
+import { expectedTokens, messageOf, movedTowards, overlapOf, remainderOf, roundOf } from "./speculative_round.js";
 
 const HINT = "Step through the round; then move q towards p, or throw new coins, and see how many tokens it yields.";
 
@@ -16,7 +16,7 @@ class SpeculativeView {
     this.model = model;
     this.given = model.get("_given");
     this.words = model.get("words");
-    ({ last_seed: this.last_seed, stops: this.stops } = model.get("_limits"));
+    ({ last_seed: this.lastSeed, stops: this.stops } = model.get("_limits"));
     ({
       p: this.p,
       drafted: { length: this.gamma },
@@ -30,7 +30,7 @@ class SpeculativeView {
     const controls = this.drawControls();
 
     this.chips = make("ol", "course-spec-chips", { "aria-label": "tokens of the round" });
-    this.message = makeMessage("course-told course-spec-told");
+    this.message = makeMessage("course-message course-spec-message");
     this.table = this.makeTable();
     this.scale = makeScale();
     this.sums = make("div", "course-spec-sums");
@@ -70,7 +70,7 @@ class SpeculativeView {
       onInput: (position) => {
         const nearness = position / this.stops;
         this.player.stop();
-        this.set({
+        setTraits(this.model, {
           nearness,
           step: Math.min(
             this.model.get("step"),
@@ -84,7 +84,7 @@ class SpeculativeView {
     this.seed = make("span", "course-faint course-spec-seed", { role: "status" });
     again.addEventListener("click", () => {
       const at = this.model.get("seed");
-      this.start(at === null ? 0 : (at + 1) % (this.last_seed + 1));
+      this.start(at === null ? 0 : (at + 1) % (this.lastSeed + 1));
     });
     this.back.addEventListener("click", () => {
       if (this.back.getAttribute("aria-disabled") !== "true") this.start(null);
@@ -96,12 +96,7 @@ class SpeculativeView {
 
   start(number) {
     this.player.stop();
-    this.set({ seed: number, step: 0 });
-  }
-
-  set(state) {
-    for (const [name, value] of Object.entries(state)) this.model.set(name, value);
-    this.model.save_changes();
+    setTraits(this.model, { seed: number, step: 0 });
   }
 
   // A row for each token: the bars of p and q, or of the remainder under p, and below them a band as wide as min(p, q).
@@ -204,7 +199,7 @@ class SpeculativeView {
     const at = this.model.get("seed");
     this.round = roundOf(this.given, at, nearness);
     this.q = movedTowards(this.p, this.given.q, nearness);
-    this.tells = toldOf(this.round, this.words);
+    this.tells = messageOf(this.round, this.words);
     this.message.rooms(this.tells);
     this.slider.show(
       Math.round(this.stops * nearness),
@@ -234,10 +229,10 @@ class SpeculativeView {
         .filter(({ size }) => size > 0);
       const name = this.round.source === "p" ? "p" : "the remainder";
       this.scale.show(
-        `coin u = ${shortText(this.round.last_coin)} on ${name}, laid out from 0 to 1`,
+        `coin u = ${shortText(this.round.lastCoin)} on ${name}, laid out from 0 to 1`,
         this.tells[step],
         parts,
-        this.round.last_coin,
+        this.round.lastCoin,
       );
     } else if (coin) {
       const bound = Math.min(1, coin.ratio);

@@ -59,14 +59,14 @@ export function roundOf(given, seed, nearness) {
     if (!kept) break;
   }
   const kept = coins.filter((coin) => coin.kept).map(({ token }) => token);
-  const last_coin = flips.at(-1);
+  const lastCoin = flips.at(-1);
   const source = kept.length === drafted.length || !rest ? "p" : "remainder";
-  return { drafted, coins, source, last_coin, tokens: [...kept, drawToken(source === "p" ? p : rest, last_coin)] };
+  return { drafted, coins, source, lastCoin, tokens: [...kept, drawToken(source === "p" ? p : rest, lastCoin)] };
 }
 
-// What happens at each step, in words, as `told` of speculative.py.
-export function toldOf(round, words) {
-  const { drafted, coins, source, last_coin, tokens } = round;
+// What happens at each step, in words, as `describe` of speculative.py.
+export function messageOf(round, words) {
+  const { drafted, coins, source, lastCoin, tokens } = round;
   const gamma = drafted.length;
   const many = (count) => `${count} token${count === 1 ? "" : "s"}`;
   const named = (token) => `“${words[token]}”`;
@@ -81,7 +81,7 @@ export function toldOf(round, words) {
     );
   });
   const end =
-    `the coin ${shortText(last_coin)} draws ${named(tokens.at(-1))}. ` + `This round gives ${many(tokens.length)}.`;
+    `the coin ${shortText(lastCoin)} draws ${named(tokens.at(-1))}. ` + `This round gives ${many(tokens.length)}.`;
   return [
     `The drafter drew ${many(gamma)} from q: ${drafted.map(named).join(", ")}.`,
     ...looked,

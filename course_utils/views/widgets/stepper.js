@@ -14,6 +14,7 @@ import {
   newId,
   placeReached,
   presses,
+  setTraits,
   typeset,
 } from "../shared/dom.js";
 import { numberText } from "../shared/number_text.js";
@@ -24,7 +25,7 @@ import { tellStory } from "./stepper_story.js";
 const HINT =
   "Play it, or step by the arrow keys. Click or tap a number, or choose it by Enter, to see the arithmetic " +
   "that made it.";
-const SOME = 4; // numbers of a row whose arithmetic is told
+const SOME = 4; // numbers of a row whose arithmetic is shown
 const STEP = 0.5; // what − and + add
 const WAIT = 1500; // milliseconds to wait for an answer from Python
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
@@ -233,17 +234,17 @@ class StepperView {
     this.model.save_changes();
   }
 
-  // What is told of a step: the arithmetic of a cell, or that of the numbers of a row.
+  // What a step shows: the arithmetic of a cell, or that of the numbers of a row.
   linesOf(fill) {
     if (!fill) return [HINT];
     const [name, r, c] = fill;
     const { rows, text, why } = this.matrices[name];
     if (c !== undefined) return why(r, c)[0];
-    const told = text[r]
+    const lines = text[r]
       .slice(0, SOME)
       .map((_, column) => why(r, column)[0])
       .map((lines) => lines[lines.length > 2 ? 1 : 0]);
-    return [`${name}[${r}], the row of “${rows[r]}”`, ...told, ...(text[r].length > SOME ? ["…"] : [])];
+    return [`${name}[${r}], the row of “${rows[r]}”`, ...lines, ...(text[r].length > SOME ? ["…"] : [])];
   }
 
   show() {
@@ -475,8 +476,7 @@ class ChangeBar {
     this.reset.addEventListener("click", () => {
       if (this.reset.getAttribute("aria-disabled") === "true") return;
       this.refused.textContent = "";
-      this.stepper.model.set("_numbers", this.stepper.start);
-      this.stepper.model.save_changes();
+      setTraits(this.stepper.model, { _numbers: this.stepper.start });
     });
   }
 
@@ -519,8 +519,7 @@ class ChangeBar {
     const rows = this.stepper.numbers[matrix].map((row) => [...row]);
     rows[r][c] = value;
     this.refused.textContent = "";
-    this.stepper.model.set("_numbers", { ...this.stepper.numbers, [matrix]: rows });
-    this.stepper.model.save_changes();
+    setTraits(this.stepper.model, { _numbers: { ...this.stepper.numbers, [matrix]: rows } });
   }
 
   take() {

@@ -1,7 +1,7 @@
 // Draws softmax(scores / temperature); all arithmetic is here, so dragging needs no kernel.
 
 import { barsReadouts, barsSlider, entropy, keepSliderKeys, softmax } from "../shared/bars.js";
-import { listen, make, makeRoot, makeSet } from "../shared/dom.js";
+import { listen, make, makeRoot, makeSet, setTraits } from "../shared/dom.js";
 
 const MEASURES = [
   { key: "largest", name: "largest weight" },
@@ -48,13 +48,13 @@ class TemperatureView {
       name: "temperature",
       last: 2 * this.half,
       ticks: DECADES.map((temperature) => [this.place(temperature), temperature]),
-      onInput: (position) => this.set("temperature", this.at(position)),
+      onInput: (position) => setTraits(this.model, { temperature: this.at(position) }),
     });
     const controls = make("div", "course-bars-controls");
     controls.append(this.slider.node);
     this.jumps = this.model.get("_jumps").map(([name, temperature]) => {
       const button = make("button", "", { type: "button" }, name);
-      button.addEventListener("click", () => this.set("temperature", temperature));
+      button.addEventListener("click", () => setTraits(this.model, { temperature }));
       return { button, temperature };
     });
     if (this.jumps.length) {
@@ -96,10 +96,9 @@ class TemperatureView {
         const valid = Math.abs(input.valueAsNumber) <= this.most; // not so for NaN
         input.setAttribute("aria-invalid", !valid);
         if (valid)
-          this.set(
-            "scores",
-            this.model.get("scores").map((old, j) => (j === i ? input.valueAsNumber : old)),
-          );
+          setTraits(this.model, {
+            scores: this.model.get("scores").map((old, j) => (j === i ? input.valueAsNumber : old)),
+          });
       });
       input.addEventListener("blur", () => {
         input.setAttribute("aria-invalid", false);
@@ -112,11 +111,6 @@ class TemperatureView {
       return { row, input, bar, tick, number };
     });
     return table;
-  }
-
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
   }
 
   at(position) {

@@ -12,10 +12,10 @@ from course_utils.attention.tiled import Partial, absorb, finish, key_blocks, ma
 from course_utils.attention.traffic import naive_traffic
 from course_utils.views.shared.number_text import bracket_negative, three_decimals
 
-ROW_NUMBERS = "m, l (new m, sum)"  # the two in brackets while a tile is computed: those of traffic.footprint
+KEPT = "m, l"
+OF_A_TILE = "new m, sum"  # while a tile is computed: with the two above, the four of traffic.footprint
 
-
-PARTS = ("Q block", "K block", "V block", "scores", ROW_NUMBERS, "o")
+PARTS = ("Q block", "K block", "V block", "scores", KEPT, OF_A_TILE, "o")
 
 
 class Walk:
@@ -49,9 +49,7 @@ class Walk:
             which = _name_span("query", "queries", queries)
             text = f"Load Q block {place} ({which}): {cost:,} bytes. m = −∞, l = 0, o = 0."
             rows = [_describe_row(queries.start + row, _row_of(partial, row)) for row in range(size)]
-            self._add_frame(
-                queries, text, rows, held={"Q block": (size, d_k), ROW_NUMBERS: (size, 2), "o": (size, d_v)}
-            )
+            self._add_frame(queries, text, rows, held={"Q block": (size, d_k), KEPT: (size, 2), "o": (size, d_v)})
             steps = list(key_blocks(queries, n, m, block_k, causal))
             for number, (keys, on_diagonal) in enumerate(steps):
                 partial = self._tile(q, k, v, queries, keys, on_diagonal, partial, number)
@@ -59,11 +57,11 @@ class Walk:
             if visible < m:
                 self.skipped.append([queries.start, queries.stop, visible, m])
                 ahead = _name_span("Key", "Keys", slice(visible, m))
-                self.frames[-1]["told"] += f" {ahead}, above the diagonal: skipped, never loaded."
+                self.frames[-1]["message"] += f" {ahead}, above the diagonal: skipped, never loaded."
             self._store(queries, partial)
         tiled = self.read + self.written
         naive = sum(naive_traffic(*self.sizes, self.itemsize).values())
-        self.frames[-1]["told"] += f" All done: {tiled:,} bytes moved; naive attention moves at least {naive:,}."
+        self.frames[-1]["message"] += f" All done: {tiled:,} bytes moved; naive attention moves at least {naive:,}."
 
     def _tile(self, q, k, v, queries, keys, on_diagonal, partial, number):
         n, m, d_k, d_v = self.sizes
@@ -93,7 +91,7 @@ class Walk:
             for row in range(size)
         ]
         held = {"Q block": (size, d_k), "K block": (count, d_k), "V block": (count, d_v)}
-        held |= {"scores": (size, count), ROW_NUMBERS: (size, 4), "o": (size, d_v)}
+        held |= {"scores": (size, count), KEPT: (size, 2), OF_A_TILE: (size, 2), "o": (size, d_v)}
         self.tiles.append([queries.start, queries.stop, keys.start, keys.stop])
         self._add_frame(queries, text, rows, held, keys, len(self.tiles) - 1)
         self.done += 1
@@ -112,7 +110,7 @@ class Walk:
         rows = [
             _describe_stored_row(queries.start + row, _row_of(partial, row), o[row], lse[row]) for row in range(size)
         ]
-        held = {"Q block": (size, self.sizes[2]), ROW_NUMBERS: (size, 2), "o": (size, d_v)}
+        held = {"Q block": (size, self.sizes[2]), KEPT: (size, 2), "o": (size, d_v)}
         self._add_frame(queries, text, rows, held, stored=queries.stop)
 
     def _load(self, count):
@@ -122,7 +120,7 @@ class Walk:
 
     def _add_frame(self, queries, text, rows=(), held=None, keys=None, tile=None, stored=None):
         before = self.frames[-1]["stored"] if self.frames else 0
-        frame = {"told": text, "rows": list(rows), "tile": tile, "done": self.done, "stored": stored or before}
+        frame = {"message": text, "rows": list(rows), "tile": tile, "done": self.done, "stored": stored or before}
         frame["queries"] = [queries.start, queries.stop] if queries else None
         frame["keys"] = [keys.start, keys.stop] if keys else None
         held = held or {}

@@ -62,7 +62,7 @@ class TileWalk {
       this.walkQueries(from, Math.min(from + block_q, n), place);
     }
     const naive = (n * d_k + m * (d_k + d_v) + 2 * n * m + 2 * n * m + n * d_v) * this.itemsize;
-    this.frames.at(-1).told +=
+    this.frames.at(-1).message +=
       ` All done: ${many(this.read + this.written)} bytes moved; naive attention moves at least ${many(naive)}.`;
     return this;
   }
@@ -74,14 +74,14 @@ class TileWalk {
 
   // A block of queries: loaded, led past all blocks of keys that it sees, stored.
   walkQueries(from, to, place) {
-    const [Q, , , , ROW, O] = this.parts;
+    const [Q, , , , KEPT, , O] = this.parts;
     const size = to - from;
     const all = Array.from({ length: size }, (_, i) => from + i);
     const block = {
       queries: [from, to],
       all,
       partials: all.map(() => NOTHING(this.d_v)),
-      held: { [Q]: [size, this.d_k], [ROW]: [size, 2], [O]: [size, this.d_v] },
+      held: { [Q]: [size, this.d_k], [KEPT]: [size, 2], [O]: [size, this.d_v] },
     };
     const { queries, held } = block;
     const loaded = `Load Q block ${place} (${span("query", "queries", from, to)}): ${this.load(size * this.d_k)}.`;
@@ -93,14 +93,15 @@ class TileWalk {
     }
     if (visible < this.m) {
       this.skipped.push([from, to, visible, this.m]);
-      this.frames.at(-1).told += ` ${span("Key", "Keys", visible, this.m)}, above the diagonal: skipped, never loaded.`;
+      this.frames.at(-1).message +=
+        ` ${span("Key", "Keys", visible, this.m)}, above the diagonal: skipped, never loaded.`;
     }
     this.store(block);
   }
 
   // A block of keys and values, taken into the running softmax of each query of the block.
   walkTile(block, start, stop, number) {
-    const [, K, V, SCORES, ROW] = this.parts;
+    const [, K, V, SCORES, , OF_A_TILE] = this.parts;
     const { queries, all, partials } = block;
     const size = all.length;
     const count = stop - start;
@@ -121,7 +122,7 @@ class TileWalk {
         [K]: [count, this.d_k],
         [V]: [count, this.d_v],
         [SCORES]: [size, count],
-        [ROW]: [size, 4],
+        [OF_A_TILE]: [size, 2],
       },
     });
     this.done++;
@@ -162,10 +163,10 @@ class TileWalk {
     return `${many(count * this.itemsize)} bytes`;
   }
 
-  add(told, { queries = null, rows = [], held = {}, keys = null, tile = null, stored = 0 } = {}) {
+  add(message, { queries = null, rows = [], held = {}, keys = null, tile = null, stored = 0 } = {}) {
     const sizes = this.parts.map((part) => held[part] ?? [0, 0]);
     this.frames.push({
-      told,
+      message,
       rows,
       tile,
       done: this.done,

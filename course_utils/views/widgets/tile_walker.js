@@ -1,11 +1,23 @@
 // Shows the walk that tile_walker.py computed, one frame a step. Other blocks are walked by
 // Python, or without a kernel by tile_walk_alone.js.
 
-import { keepKeys, listen, make, makeRoot, makeScroll, makeSet, minus, newId, presses } from "../shared/dom.js";
+import {
+  keepKeys,
+  listen,
+  make,
+  makeRoot,
+  makeScroll,
+  makeSet,
+  minus,
+  newId,
+  presses,
+  setTraits,
+} from "../shared/dom.js";
 import { makeLate, makeMessage, Player } from "../shared/player.js";
+import { makeSvg } from "../shared/svg.js";
 import { answerWalk } from "./tile_walk_alone.js";
 
-const ROLES = ["query", "key", "value", "", "", "output"]; // colours of the parts in fast memory
+const ROLES = ["query", "key", "value", "", "", "", "output"]; // colours of the parts in fast memory
 const HEADS = ["query", "m", "new m", "factor", "l", "new l", "o", "o · factor", "new o"];
 const NOTES = {
   load: "Press a query in the table to see its numbers.",
@@ -17,11 +29,6 @@ const NOTES = {
 const inBytes = (count) => `${count.toLocaleString("en-US")} bytes`;
 const decimals = (value) =>
   Math.abs(value) >= 1000 ? minus(value.toPrecision(4)) : minus(value.toFixed(2).replace(/^-0\.00$/, "0.00"));
-const vector = (tag, attributes = {}) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const key in attributes) node.setAttribute(key, attributes[key]);
-  return node;
-};
 
 class TileWalkerView {
   constructor({ model, el }) {
@@ -44,7 +51,7 @@ class TileWalkerView {
 
     this.player = new Player(model, "steps", "step");
     this.settings = this.makeSettings();
-    this.message = makeMessage("course-told course-tiles-told");
+    this.message = makeMessage("course-message course-tiles-message");
     this.map = new TileMap(this);
     this.memory = this.makeMemory();
     this.bars = this.makeBars();
@@ -96,9 +103,7 @@ class TileWalkerView {
     const menus = {};
     const set = (name, value) => {
       this.player.stop();
-      this.model.set("step", 0);
-      this.model.set(name, value);
-      this.model.save_changes();
+      setTraits(this.model, { step: 0, [name]: value });
     };
     const label = make("label", "course-tiles-causal");
     const causal = make("input", "", { type: "checkbox" });
@@ -255,7 +260,7 @@ class TileWalkerView {
     this.frames = this.walk.frames;
     this.last = this.frames.length - 1;
     for (const part of [this.map, this.rows, this.detail]) part.rebuild();
-    this.message.rooms(this.frames.map((frame) => frame.told));
+    this.message.rooms(this.frames.map((frame) => frame.message));
     this.show();
   }
 
@@ -267,7 +272,7 @@ class TileWalkerView {
     if (this.chosen >= frame.rows.length) this.chosen = 0;
     this.player.show(step, this.last);
     this.settings.show();
-    this.message.show(frame.told);
+    this.message.show(frame.message);
     this.map.show(frame, step);
     this.memory.show(frame);
     this.bars.show(frame);
@@ -328,14 +333,14 @@ class StateRows {
       const numbers = HEADS.slice(1, 6).map(() => make("td"));
       const strips = HEADS.slice(6).map(() => {
         const around = make("td", "course-tiles-o");
-        const svg = vector("svg", {
+        const svg = makeSvg("svg", "", {
           width: this.width,
           height: 26,
           viewBox: `0 0 ${this.width} 26`,
           "aria-hidden": "true",
         });
-        const path = vector("path");
-        svg.append(vector("line", { x1: 0, x2: this.width, y1: 13, y2: 13 }), path);
+        const path = makeSvg("path");
+        svg.append(makeSvg("line", "", { x1: 0, x2: this.width, y1: 13, y2: 13 }), path);
         around.append(svg);
         return path;
       });
@@ -379,35 +384,34 @@ class TileMap {
     this.top = 42;
     this.wide = this.walker.m * this.walker.cell;
     this.high = this.walker.n * this.walker.cell;
-    this.node = vector("svg", {
+    this.node = makeSvg("svg", "course-tiles-map", {
       role: "img",
-      class: "course-tiles-map",
       width: this.left + this.wide + 42,
       height: this.top + this.high + 6,
       viewBox: `0 0 ${this.left + this.wide + 42} ${this.top + this.high + 6}`,
     });
     this.drawHatch();
-    this.layer = vector("g");
-    this.over = vector("g");
+    this.layer = makeSvg("g");
+    this.over = makeSvg("g");
     this.defs.append(this.hatch);
     this.node.append(this.defs);
     this.drawStrips();
-    this.now = vector("rect", { class: "course-tiles-now" });
+    this.now = makeSvg("rect", "course-tiles-now");
     this.tiles = [];
     this.states = [];
     this.drawLegend();
   }
 
   drawHatch() {
-    this.hatch = vector("pattern", {
+    this.hatch = makeSvg("pattern", "", {
       id: `${this.walker.uid}-hatch`,
       width: 6,
       height: 6,
       patternUnits: "userSpaceOnUse",
       patternTransform: "rotate(45)",
     });
-    this.hatch.append(vector("line", { x1: 0, y1: 0, x2: 0, y2: 6, class: "course-tiles-hatch" }));
-    this.defs = vector("defs");
+    this.hatch.append(makeSvg("line", "course-tiles-hatch", { x1: 0, y1: 0, x2: 0, y2: 6 }));
+    this.defs = makeSvg("defs");
   }
 
   drawStrips() {
@@ -447,14 +451,12 @@ class TileMap {
   }
 
   write(x, y, text, anchor) {
-    const label = vector("text", { x, y, "text-anchor": anchor, class: "course-tiles-text" });
-    label.textContent = text;
-    return label;
+    return makeSvg("text", "course-tiles-text", { x, y, "text-anchor": anchor }, text);
   }
 
   strip(name, x, y, width, height) {
-    const marked = vector("rect", { x, y, width: 0, height: 0, class: `course-tiles-${name}` });
-    this.node.append(vector("rect", { x, y, width, height, class: "course-tiles-strip" }), marked);
+    const marked = makeSvg("rect", `course-tiles-${name}`, { x, y, width: 0, height: 0 });
+    this.node.append(makeSvg("rect", "course-tiles-strip", { x, y, width, height }), marked);
     return (part) => {
       const [from, to] = part ?? [0, 0];
       const along = width > height ? ["x", "width", x] : ["y", "height", y];
@@ -479,7 +481,7 @@ class TileMap {
       if (frame.tile !== null) steps[frame.tile] = step;
     });
     this.tiles = this.walker.walk.tiles.map((tile, i) => {
-      const rect = vector("rect", { ...this.place(tile), class: "course-tiles-tile" });
+      const rect = makeSvg("rect", "course-tiles-tile", this.place(tile));
       rect.addEventListener("click", () => {
         this.walker.player.go(steps[i]);
         this.walker.player.focus();
@@ -488,7 +490,7 @@ class TileMap {
     });
     this.states = this.tiles.map(() => "");
     const skipped = this.walker.walk.skipped.map((part) =>
-      vector("rect", { ...this.place(part), class: "course-tiles-skip", fill: `url(#${this.walker.uid}-hatch)` }),
+      makeSvg("rect", "course-tiles-skip", { ...this.place(part), fill: `url(#${this.walker.uid}-hatch)` }),
     );
     const half = this.walker.cell / 2;
     const arm = Math.min(4, this.walker.cell / 4);
@@ -500,7 +502,7 @@ class TileMap {
       }).join("");
     this.layer.replaceChildren(...skipped, ...this.tiles);
     this.over.replaceChildren(
-      vector("path", { d: this.walker.walk.masked.map(cross).join(""), class: "course-tiles-mask" }),
+      makeSvg("path", "course-tiles-mask", { d: this.walker.walk.masked.map(cross).join("") }),
       this.now,
     );
   }

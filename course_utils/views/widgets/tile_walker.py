@@ -139,7 +139,7 @@ class TileWalker(WalkWidget):
         lines = [
             f"{self.title}: {n} queries × {m} keys{causal}, d = {d}, "
             f"blocks of {self.block_q} queries and {self.block_k} keys",
-            f"step {self.step} of {self.last}: {frame['told']}",
+            f"step {self.step} of {self.last}: {frame['message']}",
             "tiles: # done, @ now, . to come, x skipped",
             *self._map(self.step),
         ]
@@ -157,7 +157,7 @@ class TileWalker(WalkWidget):
         skipped = " Tiles above the diagonal are hatched as skipped." if self._walk["skipped"] else ""
         return (
             f"A map of {self._layout['n']} queries by {self._layout['m']} keys in tiles, at step {step} of "
-            f"{self.last}: {frame['done']} of {len(self._walk['tiles'])} tiles are done.{skipped} {frame['told']} "
+            f"{self.last}: {frame['done']} of {len(self._walk['tiles'])} tiles are done.{skipped} {frame['message']} "
             f"Bytes moved so far: {_describe_traffic(frame)}. Tiled in all: {_describe_traffic(total)}. "
             f"Naive at least: {_describe_traffic(self.naive_bytes)}."
         )
@@ -170,7 +170,7 @@ class TileWalker(WalkWidget):
         if self.step:
             return self.step
         tiles = [step for step, frame in enumerate(self._walk["frames"]) if frame["tile"] is not None]
-        rescaled = [step for step in tiles if "shrink" in self._walk["frames"][step]["told"]]
+        rescaled = [step for step in tiles if "shrink" in self._walk["frames"][step]["message"]]
         middle = rescaled or tiles
         return middle[len(middle) // 2]
 
@@ -271,7 +271,7 @@ def _draw(walker, step):
     left = 60
     top = 92
     wide = 640
-    lines = textwrap.wrap(f"Step {step} of {walker.last}. {frame['told']}", 96)
+    lines = textwrap.wrap(f"Step {step} of {walker.last}. {frame['message']}", 96)
     table = _table(_ROW_HEADS, [_row_texts(row) for row in frame["rows"][:8]]) if frame["rows"] else []
     below = top + n * cell + 24
     side = top + 20 * (len(PARTS) + 8)

@@ -1,7 +1,7 @@
 // Shows the steps that timeline_run.py walked through, one column each. Other settings are scheduled by Python, or
 // without a kernel by timeline_alone.js.
 
-import { keepKey, listen, make, makeRoot, makeScroll, newId, placeReached } from "../shared/dom.js";
+import { keepKey, listen, make, makeRoot, makeScroll, newId, placeReached, setTraits } from "../shared/dom.js";
 import { fixedText } from "../shared/number_text.js";
 import { makeLate, makeMessage, Player } from "../shared/player.js";
 import { answerTimeline } from "./timeline_alone.js";
@@ -31,18 +31,18 @@ const MENUS = [
 const several = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
 const percent = (share) => (share === null ? "–" : `${fixedText(100 * share, 0)}%`);
 
-// As `told` and `measures` of timeline_run.py.
-export function toldOfCell({ requests, steps }, step, row) {
+// As `describe_cell` and `measures` of timeline_run.py.
+export function messageOfCell({ requests, steps }, step, row) {
   const { name, arrival, new: wanted } = requests[row];
   const cells = steps.slice(0, step + 1).map((each) => each.cells[row]);
   const [did, count, got, why] = cells.at(-1);
   const head = `Step ${step + 1}: ${name}`;
-  const so_far = cells.filter((cell) => cell[2]).length;
+  const soFar = cells.filter((cell) => cell[2]).length;
   if (!did) return `${head} is not there yet. It arrives before step ${arrival + 1}.`;
   if (did === "finished") return `${head} is finished.`;
   if (!["prefill", "decode"].includes(did)) return `${head} ${did === "wait" ? "waits" : `is ${did}`}: ${why}.`;
-  const named = got ? ` It gets token ${so_far} of ${wanted}.` : "";
-  const end = got && so_far === wanted ? " It is finished." : "";
+  const named = got ? ` It gets token ${soFar} of ${wanted}.` : "";
+  const end = got && soFar === wanted ? " It is finished." : "";
   return `${head} computes ${several(count, "token")}, ${did}: ${why}.${named}${end}`;
 }
 export function measuresOf({ requests, steps }, step, budget, blocks) {
@@ -80,7 +80,7 @@ class TimelineView {
 
     this.player = new Player(model, "steps", "step");
     this.settings = this.makeSettings();
-    this.message = makeMessage("course-told course-timeline-told");
+    this.message = makeMessage("course-message course-timeline-message");
     this.grid = new StepGrid(this);
     this.sums = make("div", "course-timeline-sums");
     this.problem = make("div", "course-timeline-problem", { role: "status" });
@@ -123,11 +123,8 @@ class TimelineView {
       menu.addEventListener("change", () => {
         const value = ["budget", "blocks"].includes(name) ? +menu.value : menu.value;
         this.player.stop();
-        this.model.set("step", 0);
-        for (const [other, its] of Object.entries(name === "arrivals" ? this.sets[value] : {}))
-          this.model.set(other, its); // that go with it
-        this.model.set(name, value);
-        this.model.save_changes();
+        const others = name === "arrivals" ? this.sets[value] : {}; // that go with it
+        setTraits(this.model, { step: 0, ...others, [name]: value });
       });
       around.append(make("span", "", {}, text), menu);
       node.append(around);
@@ -170,7 +167,7 @@ class TimelineView {
     const { budget, blocks } = this.walk.settings;
     if (row === 0) return `Step ${column + 1}: ${used} of ${several(budget, "token")} of the budget are used.`;
     if (row === 1) return `Step ${column + 1}: ${held} of ${several(blocks, "block")} are held.`;
-    return toldOfCell(this.walk, column, row - 2);
+    return messageOfCell(this.walk, column, row - 2);
   }
 
   summary(step) {
@@ -234,7 +231,7 @@ class TimelineView {
       this.summary(0),
       ...this.walk.steps.flatMap((_, step) => [
         this.summary(step + 1),
-        ...this.walk.requests.map((_, row) => toldOfCell(this.walk, step, row)),
+        ...this.walk.requests.map((_, row) => messageOfCell(this.walk, step, row)),
       ]),
     ]);
     this.show();
@@ -242,12 +239,12 @@ class TimelineView {
 
   show() {
     const step = Math.min(this.model.get("step"), this.last);
-    const at_end = step === this.last;
+    const atEnd = step === this.last;
     this.player.show(step, this.last);
     this.settings.show();
     this.grid.show(step);
     this.showSums(step);
-    this.problem.textContent = at_end ? this.walk.problem || this.walk.silent || "" : "";
+    this.problem.textContent = atEnd ? this.walk.problem || this.walk.silent || "" : "";
     this.problem.classList.toggle("course-timeline-silent", !this.walk.problem);
     this.tell();
     this.late.show(this.walk.settings);

@@ -25,8 +25,8 @@ class TracePlayerView {
     this.player = new Player(model, "calls", "call");
     this.code = this.makeCode();
     this.scene = makeScene(this.pictures);
-    this.message = makeMessage("course-told course-trace-told", (node, text) =>
-      node.replaceChildren(...toldNodes(text)),
+    this.message = makeMessage("course-message course-trace-message", (node, text) =>
+      node.replaceChildren(...messageNodes(text)),
     );
     const middle = make("div", "course-trace-middle");
     middle.append(this.code.node, this.scene.node);
@@ -101,7 +101,7 @@ class TracePlayerView {
   }
 }
 
-function toldNodes(text) {
+function messageNodes(text) {
   const [head, rest] = String(text).split("\n");
   return rest === undefined ? [head] : [make("strong", "course-trace-wrong", {}, head), ` ${rest}`];
 }

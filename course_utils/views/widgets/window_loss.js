@@ -1,20 +1,14 @@
 // Draws recorded losses by position; the page has all curves, so the sliders need no kernel.
 
 import { barsSlider, keepSliderKeys } from "../shared/bars.js";
-import { listen, make, makeRoot } from "../shared/dom.js";
+import { listen, make, makeRoot, setTraits } from "../shared/dom.js";
+import { makeSvg } from "../shared/svg.js";
 
 const NOTE =
   "Drag both sliders. Grey: the model sees all tokens. Dashed: no first tokens. Violet: some of the room is kept for " +
   "the first tokens.";
 const WIDE = 640;
 const TALL = 220;
-
-const inSvg = (tag, attributes, text) => {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const key in attributes) made.setAttribute(key, attributes[key]);
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
 
 class WindowLossView {
   constructor({ model, el }) {
@@ -30,14 +24,14 @@ class WindowLossView {
         name: label,
         last: values.length - 1,
         ticks: values.map((value, i) => [i, value]),
-        onInput: (i) => this.set(name, values[i]),
+        onInput: (i) => setTraits(this.model, { [name]: values[i] }),
       });
       controls.append(slider.node);
       return { name, values, slider };
     });
     this.drawStrip();
     this.drawChart();
-    this.message = make("div", "course-told course-bars-told", { role: "status" });
+    this.message = make("div", "course-message course-bars-message", { role: "status" });
     root.append(controls, this.strip, this.chart, this.message, make("div", "course-faint course-bars-note", {}, NOTE));
     keepSliderKeys(root);
     el.append(root);
@@ -60,38 +54,28 @@ class WindowLossView {
     this.x = (position) => 40 + ((WIDE - 56) * position) / length;
     this.y = (loss) => 8 + ((TALL - 48) * (this.high - loss)) / (this.high - this.low);
     this.chart = make("div", "course-window-chart", { role: "img" });
-    const svg = inSvg("svg", { viewBox: `0 0 ${WIDE} ${TALL}`, "aria-hidden": "true" });
+    const svg = makeSvg("svg", "", { viewBox: `0 0 ${WIDE} ${TALL}`, "aria-hidden": "true" });
     for (let loss = this.low; loss <= this.high; loss += 1) {
       svg.append(
-        inSvg("line", {
-          x1: 40,
-          x2: WIDE - 10,
-          y1: this.y(loss),
-          y2: this.y(loss),
-          class: "course-window-grid",
-        }),
-        inSvg("text", { x: 32, y: this.y(loss) + 4, "text-anchor": "end" }, loss),
+        makeSvg("line", "course-window-grid", { x1: 40, x2: WIDE - 10, y1: this.y(loss), y2: this.y(loss) }),
+        makeSvg("text", "", { x: 32, y: this.y(loss) + 4, "text-anchor": "end" }, loss),
       );
     }
     for (let at = 0; at <= length; at += 128)
-      svg.append(inSvg("text", { x: this.x(at), y: TALL - 22, "text-anchor": "middle" }, at));
+      svg.append(makeSvg("text", "", { x: this.x(at), y: TALL - 22, "text-anchor": "middle" }, at));
     svg.append(
-      inSvg(
+      makeSvg(
         "text",
+        "",
         { x: WIDE / 2, y: TALL - 4, "text-anchor": "middle" },
         "position in the text; upwards, the loss in nats per token",
       ),
     );
-    this.lines = ["all", "none", "some"].map((name) => inSvg("polyline", { class: `course-window-line-${name}` }));
+    this.lines = ["all", "none", "some"].map((name) => makeSvg("polyline", `course-window-line-${name}`));
     svg.append(...this.lines);
     this.path = (values) => values.map((loss, i) => `${this.x(positions[i])},${this.y(loss)}`).join(" ");
     this.lines[0].setAttribute("points", this.path(all));
     this.chart.append(svg);
-  }
-
-  set(name, value) {
-    this.model.set(name, value);
-    this.model.save_changes();
   }
 
   show() {

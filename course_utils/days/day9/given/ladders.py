@@ -304,6 +304,8 @@ def top_p(rng: np.random.Generator) -> list[Rung]:
         Rung("p = 0", (four, 0.0, 0.6), "At least one word is kept, the likeliest."),
         Rung("a small p", (draw(rng, 6), 0.01, 0.5), "The likeliest word has more than p: it alone is kept."),
         Rung("p = 1", (draw(rng, 6), 1.0, 0.9), "With p = 1 all words are kept, likeliest first."),
+        Rung("p = 1, and a sum that rounding keeps below it", (np.array([-0.6, 0.0, -2.3, -0.2, -1.2]), 1.0, 0.5),
+            "Rounding may keep the sum of all words below 1. Then all of them are kept."),
         Rung("equal logits", (np.zeros(4), 0.5, 0.2), "Each word has 1/4. Two of them reach 1/2, and that is enough: "
             "words 0 and 1, since the smaller number comes first."),
         Rung("equal logits, and u on a bound", (np.zeros(4), 0.5, 0.5), "The running sums are 1/2 and 1. The first "
@@ -401,9 +403,10 @@ def first_checks(rng: np.random.Generator) -> list[Rung]:
         tokens = np.cumsum(rng.integers(1, V, (B, T)), axis=1) % V
         return tokens if period is None else tokens[:, np.arange(T) % period]
 
-    def rung(name, why, sees=causal, B=2, T=4, V=5, words=None, period=None, **more):
+    def rung(name, why, sees=causal, B=2, T=4, V=5, words=None, period=None, zeros=False, **more):
         model = ToyModel(words or V, sees, seed=next(seeds), **more)
-        return Rung(name, (model, text(B, T, V, period), V), why, shape_hint="Return three of True and False.")
+        tokens = np.zeros((B, T), dtype=int) if zeros else text(B, T, V, period)
+        return Rung(name, (model, tokens, V), why, shape_hint="Return three of True and False.")
 
     return [
         rung("a healthy model", "Nothing is wrong: three times True."),
@@ -412,6 +415,8 @@ def first_checks(rng: np.random.Generator) -> list[Rung]:
             rounding=3e-7),
         rung("logits that are too large", "The first loss is far above ln V, which is the loss of a model that takes "
             "all words for equally likely.", size=60.0, B=4, T=6),
+        rung("large logits that are all alike", "All logits are about 1,000, so all words are equally likely, and the "
+            "first loss is ln V. Subtract the largest logit before exp.", offset=1000.0),
         rung("more words than there are", "The output is for 40 words, and there are five: the first loss is ln 40. "
             "It should be ln of the vocabulary.", words=40),
         rung("a model that repeats itself", "The logits at place t are for token t + 1, and this model has its own "
@@ -445,6 +450,8 @@ def first_checks(rng: np.random.Generator) -> list[Rung]:
             one_other_row(0, 1, place=0)),
         rung("rows that mix at the last place", "Change all tokens of a row, and not only its first.",
             one_other_row(1, 0, place=-1)),
+        rung("a leak where every token is 0", "Change a token to another one: what is set to 0 may have been 0 before.",
+            next_token, zeros=True),
         rung("two illnesses", "No mask, and rows that mix.", both(later_tokens, other_rows_here), B=3),
         rung("three illnesses", "Large logits, no mask, and rows that mix.", both(later_tokens, other_rows), B=3,
             size=80.0),

@@ -20,6 +20,7 @@ class ToyModel:
         size: how large the logits are.
         own: added to the logit of the token at each place itself.
         rounding: added to all logits, more or less for each batch, as another order of sums would.
+        offset: added to all logits, which changes no probability.
         seed: of what the tokens say.
     """
 
@@ -28,6 +29,7 @@ class ToyModel:
     size: float = 0.04
     own: float = 0.0
     rounding: float = 0.0
+    offset: float = 0.0
     seed: int = 0
 
     def __call__(self, tokens: np.ndarray) -> np.ndarray:
@@ -37,7 +39,7 @@ class ToyModel:
         says = says * (1 + np.arange(T) / 4)[:, None]  # no two places say the same
         logits = self.size * np.einsum("btcs,csv->btv", self.sees(B, T), says) / T
         logits = logits + self.own * np.eye(self.words)[tokens]
-        return logits + self.rounding * np.sin(tokens.sum())
+        return logits + self.rounding * np.sin(tokens.sum()) + self.offset
 
 
 def causal(B: int, T: int) -> np.ndarray:
