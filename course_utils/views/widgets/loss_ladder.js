@@ -84,7 +84,8 @@ class LadderView {
   messageOfCurve() {
     const [[first, high], [last, low]] = [this.losses[0], this.losses.at(-1)];
     const floors = this.floors.map(([name, loss]) => `${name} ${shortText(loss)}`).join(", ");
-    return `training loss from ${shortText(high)} at step ${first} to ${shortText(low)} at step ${last}; lines at ${floors}`;
+    const fall = `from ${shortText(high)} at step ${first} to ${shortText(low)} at step ${last}`;
+    return `training loss ${fall}; lines at ${floors}`;
   }
 
   // All in one place, so that the longest keeps its room.
