@@ -96,12 +96,13 @@ def _wrong_axis(patient: Patient, layer: int) -> Patient:
     def attend(
         q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, scale: float
     ) -> tuple[Tensor, Tensor]:
-        group = q.shape[1] // k.shape[1]
-        k, v = (x.repeat_interleave(group, dim=1) for x in (k, v))  # (B, h, T, d_head)
+        sharing = q.shape[1] // k.shape[1]
+        k, v = (x.repeat_interleave(sharing, dim=1) for x in (k, v))  # (B, h, T, d_head)
         scores = q @ k.mT * scale
         scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
         weights = softmax(scores, dim=-2)
-        return weights @ v, weights
+        output = weights @ v
+        return output, weights
 
     _attention(patient, layer).own["grouped_attention"] = attend
     return patient

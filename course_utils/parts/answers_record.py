@@ -35,8 +35,8 @@ NAMES = ("Juliet", "Cleopatra", "Capulet", "Siobhán", "Przemysław")  # read by
 
 def merge_without_moving(x: Tensor) -> Tensor:
     """Merge heads with a fault: (B, h, T, d_head) -> (B, T, h · d_head) without moving the axis of heads back."""
-    B, h, T, d_head = x.shape
-    return x.reshape(B, T, h * d_head)
+    batch, heads, length, width = x.shape
+    return x.reshape(batch, length, heads * width)
 
 
 def find_fault(names: Sequence[str], is_well: Callable[[Sequence[str]], bool]) -> list[dict[str, Any]]:

@@ -258,9 +258,9 @@ def some_lengths(draft: Draft) -> np.ndarray:
 
 def targets_possible(logits: np.ndarray, targets: np.ndarray, lengths: np.ndarray) -> bool:
     """Return whether no real target has a logit of −∞."""
-    real = np.arange(targets.shape[1]) < lengths[:, None]
+    inside = np.arange(targets.shape[-1]) < lengths[:, None]
     chosen = np.take_along_axis(logits, targets[:, :, None], axis=2)[:, :, 0]
-    return bool(np.isfinite(chosen[real]).all())
+    return bool(np.isfinite(chosen[inside]).all())
 
 
 def has_padding(logits: np.ndarray, targets: np.ndarray, lengths: np.ndarray) -> bool:
