@@ -36,7 +36,7 @@ class LossLadder(CourseWidget):
     """
 
     in_gallery = InGallery(
-        92, "Read what a loss writes", question="At which loss do words appear, and which floor is it below by then?"
+        92, "Read what a loss writes", summary="Move along a training: what does a model write at each loss?"
     )
 
     _esm = script("loss_ladder.js")

@@ -44,9 +44,7 @@ class MergeStepper(CourseWidget):
     not fit.
     """
 
-    in_gallery = InGallery(
-        91, "Merge bytes into tokens", question="Which pairs become tokens first, and how long do the tokens get?"
-    )
+    in_gallery = InGallery(91, "Merge bytes into tokens", summary="Step through the merges of a text that you type.")
 
     _esm = script("merges.js")
     _css = style("player.css", "merges.css")
