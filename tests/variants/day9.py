@@ -62,6 +62,11 @@ def merge_on_a_copy(tokens, new):
 
 
 @wrong(9, "merge_step")
+def merge_the_first_pair(tokens, new):
+    return (tokens[0], tokens[1]), [new, *tokens[2:]]
+
+
+@wrong(9, "merge_step")
 def merge_in_place(tokens, new):
     pair, tokens[:] = merge_by_a_counter(tokens, new)
     return pair, tokens
@@ -228,6 +233,11 @@ def loss_of_what_is_real(logits, targets, lengths):
 
 
 @wrong(9, "padded_loss")
+def loss_without_a_softmax(logits, targets, lengths):
+    return float(-logits[0, 0, targets[0, 0]])
+
+
+@wrong(9, "padded_loss")
 def loss_with_the_padding_set_to_zero_in_place(logits, targets, lengths):
     for b, length in enumerate(lengths):
         logits[b, length:], targets[b, length:] = 0, 0
@@ -288,6 +298,12 @@ def sample_by_what_comes_before(logits, p, u):
 
 
 @wrong(9, "top_p")
+def sample_the_likeliest(logits, p, u):
+    word = int(np.argmax(logits))
+    return [word], word
+
+
+@wrong(9, "top_p")
 def sample_with_a_generator(logits, p, u):
     kept, _ = sample_by_searching(logits, p, u)
     return kept, np.random.default_rng(int(u * 1000)).choice(kept)
@@ -336,6 +352,12 @@ def batch_of_all_windows(tokens, held_out, part, context, u):
     every = np.lib.stride_tricks.sliding_window_view(own, context + 1)
     chosen = every[(u * len(every)).astype(int)]
     return [chosen[:, :context].tolist(), chosen[:, 1:].tolist()]
+
+
+@wrong(9, "batch_without_leak")
+def batch_from_the_beginning(tokens, held_out, part, context, u):
+    inputs = np.stack([tokens[:context]] * len(u))
+    return inputs, np.stack([tokens[1 : context + 1]] * len(u))
 
 
 @wrong(9, "batch_without_leak")
@@ -612,6 +634,29 @@ def step_by_subtracting_at(E, U, inputs, targets, rate):
     new_E = E.copy()
     np.subtract.at(new_E, inputs, rate * off @ U.T)
     return loss, new_E, U - rate * (x.T @ off)
+
+
+@right(9, "find_the_illness")
+def step_in_logarithms(E, U, inputs, targets, rate):
+    x, rows = E[inputs], np.arange(len(inputs))
+    logits = x @ U
+    logits = logits - logits.max(axis=1, keepdims=True)
+    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    errors = np.exp(logs)
+    errors[rows, targets] -= 1
+    errors = errors / len(inputs)
+    new = E.copy()
+    for token, change in zip(inputs, errors @ U.T, strict=True):
+        new[token] = new[token] - rate * change
+    return -logs[rows, targets].mean(), new, U - rate * x.T @ errors
+
+
+@wrong(9, "find_the_illness")
+def step_that_moves_nothing(E, U, inputs, targets, rate):
+    logits = E[inputs] @ U
+    logits = logits - logits.max(axis=1, keepdims=True)
+    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return -logs[np.arange(len(inputs)), targets].mean(), E.copy(), U.copy()
 
 
 @wrong(9, "find_the_illness")
