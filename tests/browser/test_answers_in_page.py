@@ -111,7 +111,7 @@ def write(place, source):
 
 def result_of(place, button="Check"):
     """What a button brings, once Python is done."""
-    return result_after(place, lambda: place.get_by_role("button", name=button).click())
+    return result_after(place, lambda: place.get_by_role("button", name=button, exact=True).click())
 
 
 def result_after(place, act):
@@ -270,7 +270,7 @@ def test_a_loop_without_end_is_stopped_at_its_line_and_the_text_stays(opened):
     assert re.search(r"after 1 seconds of work.* line [34]", message), message
     # Stop ends it at once, and a new worker takes over
     place = place_of(page)
-    place.get_by_role("button", name="Check").click()
+    place.get_by_role("button", name="Check", exact=True).click()
     place.get_by_role("button", name="Stop").click()
     place.get_by_text("Stopped. Your code is unchanged.").wait_for()
     assert "total += 1" in place.locator(".cm-content").inner_text()
@@ -282,7 +282,7 @@ def test_a_text_that_changes_during_its_check_gets_no_points(day1):
     write(place, RIGHT)
 
     def check_and_type():
-        place.get_by_role("button", name="Check").click()
+        place.get_by_role("button", name="Check", exact=True).click()
         write(place, NAIVE)
 
     assert "✓" in result_after(place, check_and_type)
@@ -573,7 +573,7 @@ def test_a_check_says_at_which_step_it_is_while_it_runs(opened):
     place = place_of(page)
     slow = STUB.format("import time\n    time.sleep(1)\n    return row")
     write(place, slow)
-    place.get_by_role("button", name="Check").click()
+    place.get_by_role("button", name="Check", exact=True).click()
     place.locator(".course-state").get_by_text(re.compile(r"^Checking … step \d+ of \d+, \d+ s$")).wait_for()
     place.get_by_role("button", name="Stop").click()
     assert place.locator(".course-state").inner_text() == "not checked yet"

@@ -67,7 +67,7 @@ def test_steps_are_typed_and_judged_at_enter_and_stay_out_of_the_notebook(fresh_
 
 
 def test_with_nothing_written_a_check_says_that_the_fields_are_empty(fresh_problem):
-    fresh_problem.find(HERE).get_by_role("button", name="Check").click()
+    fresh_problem.find(HERE).get_by_role("button", name="Check", exact=True).click()
     fresh_problem.wait(lambda: status(fresh_problem).startswith("All fields are empty."), "the fields are called empty")
     assert [entry.get_attribute("aria-invalid") for entry in entries(fresh_problem).all()] == ["false"] * 4
     entries(fresh_problem).nth(0).fill("9 9 9")
@@ -79,7 +79,7 @@ def test_right_steps_are_right_by_the_button(fresh_problem):
     right = eval(fresh_problem.python("[str(v.round(2).tolist()) for v in widget.problem.solution().values()]"))
     for place, text in enumerate(right):
         entries(fresh_problem).nth(place).fill(text)
-    fresh_problem.find(HERE).get_by_role("button", name="Check").click()
+    fresh_problem.find(HERE).get_by_role("button", name="Check", exact=True).click()
     fresh_problem.wait(lambda: status(fresh_problem) == "All steps are right.", "all steps are right")
 
 
