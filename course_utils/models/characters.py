@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -24,7 +23,7 @@ from course_utils.attention.cache import Cache
 from course_utils.attention.shapes import whole
 from course_utils.costs import records
 from course_utils.costs.measure import environment
-from course_utils.models.decoder import Decoder, generate
+from course_utils.models.decoder import Decoder, generate, load_weights, save_weights
 
 NAMES = ("causal", "leaking")
 CONTEXT = 96  # characters in a window
@@ -43,8 +42,7 @@ def load(name: str, folder: Path | str = STORED) -> Decoder:
     Raises ValueError for another name, FileNotFoundError where the folder has no such checkpoint.
     """
     model = _new(name)
-    with np.load(Path(folder) / f"characters-{name}.npz", allow_pickle=False) as arrays:
-        model.load_state_dict({key: torch.from_numpy(arrays[key]).float() for key in arrays.files})
+    model.load_state_dict(load_weights(Path(folder) / f"characters-{name}.npz"))
     return model.eval().requires_grad_(False)
 
 
@@ -192,10 +190,7 @@ def train(
 
 def save(model: Decoder, name: str, folder: Path | str = STORED) -> Path:
     """Write the weights in half precision to characters-<name>.npz in the folder, for `load`. Returns the path."""
-    path = Path(folder) / f"characters-{name}.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, **{key: value.half().numpy() for key, value in model.state_dict().items()})
-    return path
+    return save_weights(model.state_dict(), Path(folder) / f"characters-{name}.npz")
 
 
 @cache

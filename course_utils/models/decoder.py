@@ -1,8 +1,10 @@
 """A small causal decoder, and generation from it: recomputed at every step, or with a cache in each layer."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -213,6 +215,20 @@ def put_parts(model: Decoder, parts: Mapping[str, Callable], layers: Sequence[in
         block = cast(Block, model.blocks[layer])
         block.attention.own.update(of_attention)
         block.own = parts.get("block", block.own)
+
+
+def save_weights(weights: Mapping[str, Tensor], path: Path) -> Path:
+    """Write weights in half precision to an npz file, for `load_weights`, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, Any] = {name: each.half().numpy() for name, each in weights.items()}
+    np.savez_compressed(path, **arrays)
+    return path
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """Return the weights in a file of `save_weights`, in float32. Raises FileNotFoundError if it is not there."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: torch.from_numpy(arrays[name]).float() for name in arrays.files}
 
 
 def new_caches(model: Decoder, kind: Callable[..., Kept], batch: int, **sizes: Any) -> list[Kept]:

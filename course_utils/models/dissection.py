@@ -82,9 +82,8 @@ class Dissection:
             f"{n} {'other' if n == 1 else 'others'} off, {len(self.others)} draws": self.others,
         }
         head = ("", "text", "second copy", "induction heads look")
-        lines = [head, *((name, *_describe(losses)) for name, losses in rows.items())]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        lines = ((name, *_describe(losses)) for name, losses in rows.items())
+        return records.table([dict(zip(head, line, strict=True)) for line in lines])
 
     __repr__ = __str__
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from course_utils.attention.shapes import whole
 from course_utils.costs import records
 from course_utils.costs.measure import environment
-from course_utils.models.decoder import Decoder
+from course_utils.models.decoder import Decoder, load_weights, save_weights
 
 VOCABULARY = 32
 SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 0}
@@ -55,8 +55,7 @@ def load(folder: Path | str = STORED) -> Decoder:
     Raises FileNotFoundError where the folder has no checkpoint.
     """
     model = _new(RUNS[0]["n_layers"])
-    with np.load(Path(folder) / "induction.npz", allow_pickle=False) as arrays:
-        model.load_state_dict({key: torch.from_numpy(arrays[key]).float() for key in arrays.files})
+    model.load_state_dict(load_weights(Path(folder) / "induction.npz"))
     return model.eval().requires_grad_(False)
 
 
@@ -193,10 +192,7 @@ def train(
 
 def save(model: Decoder, folder: Path | str = STORED) -> Path:
     """Write the weights in half precision to induction.npz in the folder, for `load`. Returns the path."""
-    path = Path(folder) / "induction.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, **{key: value.half().numpy() for key, value in model.state_dict().items()})
-    return path
+    return save_weights(model.state_dict(), Path(folder) / "induction.npz")
 
 
 @cache

@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -24,7 +23,7 @@ from course_utils.attention.multihead import MultiHeadAttention
 from course_utils.costs import records
 from course_utils.costs.measure import environment
 from course_utils.models import small_gpt, training
-from course_utils.models.decoder import Block, Decoder
+from course_utils.models.decoder import Block, Decoder, load_weights, save_weights
 from course_utils.models.position_experiment import PlacedEmbedding
 
 STEPS = 1600  # three minutes on one thread
@@ -201,12 +200,9 @@ def _means(numbers: Sequence[float]) -> list[float]:
 
 def save(model: Decoder, folder: Path | str = STORED) -> Path:
     """Write the weights in half precision to small-gpt.npz in the folder, for `load`. Returns the path."""
-    path = Path(folder) / "small-gpt.npz"
-    path.parent.mkdir(parents=True, exist_ok=True)
     state = model.state_dict()
     del state["unembedding.weight"]  # the embedding's
-    np.savez_compressed(path, **{name: weights.half().numpy() for name, weights in state.items()})
-    return path
+    return save_weights(state, Path(folder) / "small-gpt.npz")
 
 
 def load(folder: Path | str = STORED) -> Decoder:
@@ -215,8 +211,7 @@ def load(folder: Path | str = STORED) -> Decoder:
     Its tokenizer is that of `small_gpt.data()`. Raises FileNotFoundError where the folder has no such file.
     """
     model = small_gpt.new_model()
-    with np.load(Path(folder) / "small-gpt.npz", allow_pickle=False) as arrays:
-        state = {name: torch.from_numpy(arrays[name]).float() for name in arrays.files}
+    state = load_weights(Path(folder) / "small-gpt.npz")
     model.load_state_dict(state | {"unembedding.weight": state["embedding.weight"]})
     return model.eval().requires_grad_(False)
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 
 import torch
 
 from course_utils.checks.judge.wording import NOT_WRITTEN
+from course_utils.costs import records
 from course_utils.course import EXERCISES, WORK_FOLDER
 from course_utils.errors import CourseError
 from course_utils.models.decoder import Decoder, put_parts
 from course_utils.models.real import Real, load
-from course_utils.parts.notebook import PASSED, Parts, Row, take
+from course_utils.parts.notebook import PASSED, Parts, Row, html_table, take
 from course_utils.parts.slots import ATTENTION, SLOTS, Slot, excludes, slot_of
 
 REFERENCE = "reference"
@@ -72,16 +72,12 @@ class Collected:
         return self._at_work(self._candidates).rows
 
     def __str__(self) -> str:
-        table = [COLUMNS, *self.table()]
-        widths = [max(len(row[column]) for row in table) for column in range(len(COLUMNS))]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
+        return records.table([dict(zip(COLUMNS, row, strict=True)) for row in self.table()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{each}</th>" for each in COLUMNS)
-        rows = ("".join(f"<td>{escape(each)}</td>" for each in row) for row in self.table())
-        return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+        return html_table(COLUMNS, self.table())
 
     def table(self) -> list[tuple[str, ...]]:
         """Return a row of words for each exercise, with the columns of COLUMNS."""

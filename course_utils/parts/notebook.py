@@ -6,7 +6,7 @@ import io
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from html import escape
@@ -69,13 +69,18 @@ class Parts(Mapping[str, Callable]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{each}</th>" for each in ("part", "day", "whose", "its check"))
-        rows = ("".join(f"<td>{escape(each)}</td>" for each in row) for row in self._table())
-        return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+        return html_table(("part", "day", "whose", "its check"), self._table())
 
     def _table(self) -> Iterator[tuple[str, str, str, str]]:
         for row in self.rows:
             yield row.slot.name, str(row.slot.day), "yours" if row.own else "reference", row.report
+
+
+def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return rows of words as a table for a notebook, escaped, with these names above the columns."""
+    head = "".join(f"<th scope='col'>{each}</th>" for each in columns)
+    lines = ("".join(f"<td>{escape(each)}</td>" for each in row) for row in rows)
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
 def mine(*names: str, folder: Path = WORK_FOLDER / EXERCISES) -> Parts:

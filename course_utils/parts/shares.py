@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from html import escape
 from typing import Any
 
 import torch
 from torch import nn
 
+from course_utils.costs import records
 from course_utils.models.decoder import Block
 from course_utils.models.real import Real, load
 from course_utils.parts.collect import Collected
-from course_utils.parts.notebook import Parts, Row
+from course_utils.parts.notebook import Parts, Row, html_table
 
 TEXT = "The capital of Italy is"
 MODEL = "the model itself"
@@ -63,16 +63,12 @@ class Shares(Sequence[Share]):
         return len(self.rows)
 
     def __str__(self) -> str:
-        table = [COLUMNS, *(row.words() for row in self.rows)]
-        widths = [max(len(row[column]) for row in table) for column in range(len(COLUMNS))]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
+        return records.table([dict(zip(COLUMNS, row.words(), strict=True)) for row in self.rows])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{each}</th>" for each in COLUMNS)
-        rows = ("".join(f"<td>{escape(each)}</td>" for each in row.words()) for row in self.rows)
-        return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+        return html_table(COLUMNS, (row.words() for row in self.rows))
 
 
 def shares(collected: Collected, model: Real | None = None, text: str = TEXT, most: int = 3) -> Shares:

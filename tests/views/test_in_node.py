@@ -41,8 +41,8 @@ from course_utils.views import (
 from course_utils.views.shared import number_text
 from course_utils.views.static_page import page_state
 from course_utils.views.widgets.calculator import CARDS, OWN
-from course_utils.views.widgets.loss_ladder import told_of as told_of_loss
-from course_utils.views.widgets.merges import states_of, told_of
+from course_utils.views.widgets.loss_ladder import message_of as message_of_loss
+from course_utils.views.widgets.merges import message_of, states_of
 from course_utils.views.widgets.page_table import replay
 from course_utils.views.widgets.painter_verdict import Measured, empty_rows, oddities, verdict_lines
 from course_utils.views.widgets.timeline_run import LibraryScheduler, run_scheduler
@@ -250,8 +250,8 @@ def test_pairs_are_merged_alike_and_told_alike():
     names = in_node("merges_steps.js", "namesOf", [[states] for states in found])
     calls = [[states, len(states) // 2, named] for states, named in zip(found, names, strict=True)]
     calls += [[states, len(states) - 1, named] for states, named in zip(found[::9], names[::9], strict=True)]
-    wanted = [told_of(states, len(states) // 2) for states in python]
-    wanted += [told_of(states, len(states) - 1) for states in python[::9]]
+    wanted = [message_of(states, len(states) // 2) for states in python]
+    wanted += [message_of(states, len(states) - 1) for states in python[::9]]
     assert in_node("merges_steps.js", "messageOf", calls) == wanted
     assert any("at 1 place." in each for each in wanted) and any("smallest in a tie" in each for each in wanted)
 
@@ -260,7 +260,7 @@ def test_a_loss_among_floors_is_told_alike():
     chance = random.Random(6)
     floors = [["ln V", 5.545], ["the unigram floor", 3.3125], ["the bigram floor", 2.45]]
     calls = [[step, chance.choice([chance.uniform(0, 7), 3.3125]), floors] for step in range(1000)]
-    wanted = [told_of_loss(*call) for call in calls]
+    wanted = [message_of_loss(*call) for call in calls]
     assert in_node("loss_ladder.js", "messageOfLoss", calls) == wanted
     assert len({re.sub(r"[\d.]+", "", each) for each in wanted}) == 4
 

@@ -1,14 +1,14 @@
 // Draws a recorded training loss and the texts written on its way; the page has all of them, so nothing needs a kernel.
 
 import { barsSlider, keepSliderKeys } from "../shared/bars.js";
-import { listen, make, makeRoot } from "../shared/dom.js";
+import { listen, make, makeRoot, setTraits } from "../shared/dom.js";
 import { shortText } from "../shared/number_text.js";
 import { makeMessage } from "../shared/player.js";
+import { makeSvg } from "../shared/svg.js";
 
 const NOTE = "Move the slider down the curve, and read what the model wrote at each loss.";
-const SVG = "http://www.w3.org/2000/svg";
 
-// As `told_of` in loss_ladder.py.
+// As `message_of` in loss_ladder.py.
 export function messageOfLoss(step, loss, floors) {
   const named = ([name, floor]) => `${name} (${shortText(floor)})`;
   const above = floors.filter(([, floor]) => loss < floor).map(named);
@@ -38,10 +38,7 @@ class LadderView {
       name: "loss at which the model writes",
       last: this.samples.length - 1,
       ticks: this.samples.map(([, loss], i) => [i, shortText(loss)]),
-      onInput: (rung) => {
-        model.set("rung", rung);
-        model.save_changes();
-      },
+      onInput: (rung) => setTraits(model, { rung }),
     });
     this.message = makeMessage("course-message course-ladder-message");
     this.message.rooms(this.samples.map(([step, loss]) => messageOfLoss(step, loss, this.floors)));
@@ -111,12 +108,8 @@ class LadderView {
 }
 
 function drawCurve(points) {
-  const svg = document.createElementNS(SVG, "svg");
-  const line = document.createElementNS(SVG, "polyline");
-  for (const [name, value] of Object.entries({ viewBox: "0 0 100 100", preserveAspectRatio: "none" }))
-    svg.setAttribute(name, value);
-  line.setAttribute("points", points.join(" "));
-  svg.append(line);
+  const svg = makeSvg("svg", "", { viewBox: "0 0 100 100", preserveAspectRatio: "none" });
+  svg.append(makeSvg("polyline", "", { points: points.join(" ") }));
   return svg;
 }
 

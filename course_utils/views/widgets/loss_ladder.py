@@ -62,7 +62,7 @@ class LossLadder(CourseWidget):
     def describe(self) -> str:
         """Say where the loss of the sample shown lies among the floors."""
         step, loss, _ = self._samples[self.rung]
-        return told_of(step, loss, self._floors)
+        return message_of(step, loss, self._floors)
 
     def as_text(self) -> str:
         floors = ", ".join(f"{name} {short(loss)}" for name, loss in self._floors)
@@ -106,7 +106,7 @@ class LossLadder(CourseWidget):
         return fig
 
 
-def told_of(step: int, loss: float, floors: Sequence[tuple[str, float]]) -> str:
+def message_of(step: int, loss: float, floors: Sequence[tuple[str, float]]) -> str:
     """Say between which floors a loss lies; loss_ladder.js says the same."""
     above = [f"{name} ({short(floor)})" for name, floor in floors if loss < floor]
     below = [f"{name} ({short(floor)})" for name, floor in floors if loss >= floor]

@@ -1,6 +1,6 @@
 // Shows the merges of a short text; all arithmetic is in merges_steps.js, so typing and stepping need no kernel.
 
-import { keepKeys, listen, make, makeRoot, newId } from "../shared/dom.js";
+import { keepKeys, listen, make, makeRoot, newId, setTraits } from "../shared/dom.js";
 import { shortText } from "../shared/number_text.js";
 import { makeMessage, Player } from "../shared/player.js";
 import { messageOf, namesOf, placesOf, problemOf, several, statesOf } from "./merges_steps.js";
@@ -60,9 +60,7 @@ class MergesView {
     this.field.setAttribute("aria-invalid", problem !== "");
     if (problem || text === this.model.get("text")) return;
     this.player.stop();
-    this.model.set("step", 0);
-    this.model.set("text", text);
-    this.model.save_changes();
+    setTraits(this.model, { step: 0, text });
   }
 
   drawSums() {

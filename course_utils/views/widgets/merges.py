@@ -94,7 +94,7 @@ class MergeStepper(CourseWidget):
 
     def describe(self) -> str:
         """Say what the last merge did and which pair is next."""
-        return told_of(states_of(self.text), self.step)
+        return message_of(states_of(self.text), self.step)
 
     def as_text(self) -> str:
         state = states_of(self.text)[self.step]
@@ -182,7 +182,7 @@ def states_of(text: str) -> list[State]:
         tokens = merge(tokens, found[0][1], BYTES + len(states) - 1)
 
 
-def told_of(states: list[State], step: int) -> str:
+def message_of(states: list[State], step: int) -> str:
     """Say what the last merge did and which pair is next."""
     name = _names([state.pairs[0][:2] for state in states[:step]])
     tokens, pairs = states[step]

@@ -52,7 +52,7 @@ export function namesOf(states) {
   return names;
 }
 
-// As `told_of` in merges.py.
+// As `message_of` in merges.py.
 export function messageOf(states, step, names) {
   const { tokens, pairs } = states[step];
   const plus = ([left, right]) => `“${names[left]}” + “${names[right]}”`;
