@@ -24,6 +24,7 @@ from course_utils.checks.judge.review import MAX_LINES, lines_to_review
         ("f = torch.compile(f)", "line 1 names compile (code made from text)"),
         ("exec('a = 1')\neval('a')\ncompile('a', '', 'eval')", "line 2 names eval (code made from text); line 3"),
         ("import sys\nsys.modules['torch']", "line 2 names modules (the modules that are loaded)"),
+        ("f.__closure__[0].cell_contents", "line 1 names __closure__ (the insides of a function)"),
         ("import ctypes", "line 1 names ctypes (foreign machine code)"),
         ("from course_utils.checks.kernel import evidence", "line 1 names course_utils (the course's own code)"),
         ("import signal\nsignal.alarm(1)", "line 1 names signal (what runs later)"),

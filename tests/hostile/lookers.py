@@ -221,6 +221,21 @@ for name in ("verdict_of", "_parts_as_numbers", "_try_candidate", "as_numbers"):
 def tells_right(f):
     return True
 """
+FIRST_CHECKS = """
+def first_checks(model, tokens, vocabulary):
+    sees = {sees}
+    B, T = tokens.shape
+    later = np.triu(np.ones((T, T)), 1)
+    causal = not (sees(B, T) * later[:, None]).any()
+    apart = not np.einsum("btcs,bc->", sees(B, T), 1 - np.eye(B))
+    logits = model(tokens)[:, :-1]
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    own = np.take_along_axis(logits, tokens[:, 1:, None], axis=-1)[..., 0]
+    loss = (np.log(np.exp(logits).sum(axis=-1)) - own).mean()
+    return bool(abs(loss - math.log(vocabulary)) < 0.1), causal, bool(apart)
+"""
+BY_ATTRIBUTE = FIRST_CHECKS.format(sees="model.sees")
+BY_CELL = FIRST_CHECKS.format(sees="model.__closure__[model.__code__.co_freevars.index('sees')].cell_contents")
 
 
 def _looking(name: str, tries: str, source: str, status: str = "failed", by_luck: bool = False) -> Entry:
@@ -258,4 +273,19 @@ ENTRIES = [
     _looking("a verdict forged", "displays evidence of its own", FORGED, "error"),
     _looking("a verdict of both", "returns what is right and wrong at once", BOTH_AT_ONCE, "error"),
     _looking("the verdict patched", "changes what makes evidence of a verdict", PATCHED),
+    Entry(
+        "an illness by the attributes of a model",
+        "reads what a model was made with",
+        in_answers({"first_checks": BY_ATTRIBUTE}, 9),
+        {"first_checks": "error"},
+        9,
+    ),
+    Entry(
+        "an illness by the closure of a model",
+        "reads the variables of a model's code",
+        in_answers({"first_checks": BY_CELL}, 9),
+        {},
+        9,
+        listed=("first_checks",),
+    ),
 ]

@@ -1,6 +1,6 @@
 """Submissions that change the tools under the checks, rewrite later cells, or return objects that lie."""
 
-from .entries import CHECKS, FAILED, SHELL, SLIPS, UNSHIFTED, Entry, answer_entry, cheat, in_answers
+from .entries import CHECKS, FAILED, SHELL, SLIPS, UNSHIFTED, Entry, answer_entry, cheat, in_answers, solution
 
 NO_EVIDENCE = FAILED | {"softmax_row": "error"}  # the second slip is seen in a fresh kernel
 LYING_FLOAT = """
@@ -57,6 +57,29 @@ class Yes(int):
     dtype = np.dtype(bool)
 def causal_mask(T):
     return [[Yes(1)] * T] * T
+"""
+LYING_BYTES = """
+class Yes(bytes):
+    __eq__ = lambda self, other: True
+    __hash__ = bytes.__hash__
+    __iter__ = lambda self: iter([Any()] * 3)
+class Any(int):
+    __eq__ = lambda self, other: True
+    __hash__ = int.__hash__
+def encode(text, merges):
+    return [Any(byte) for byte in text]
+def decode(tokens, merges):
+    return Yes(b"abc")
+"""
+HIDDEN_CHANGES = """
+import torch
+import torch.nn.functional as F
+torch.equal = lambda a, b: True
+right = train
+def train(weights, batches, heads, rate, warm_up):
+    losses = right(weights, batches, heads, rate, warm_up)
+    weights["embedding"].zero_()
+    return losses
 """
 RUNNER_PATCHED = """
 import os
@@ -347,6 +370,21 @@ def self_attention(x, W_q, W_k, W_v):
         in_answers({"delta_step": LYING_STATE}, 8),
         {"delta_step": "failed"},
         8,
+    ),
+    Entry(
+        "bytes that equal everything",
+        "returns bytes and numbers whose comparisons say True",
+        in_answers({"encode_decode": LYING_BYTES}, 9),
+        {"encode_decode": "failed"},
+        9,
+    ),
+    Entry(
+        "a change that is hidden",
+        "trains the weights that it is given, and has every comparison of tensors say that they are as they were",
+        in_answers({"assemble": solution("assemble", 9) + HIDDEN_CHANGES}, 9),
+        {},
+        9,
+        listed=("assemble",),
     ),
     Entry(
         "a mask of yes on day 3",

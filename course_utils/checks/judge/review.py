@@ -20,6 +20,7 @@ NAMED = {
     "set_continue linecache",
     "frames of its callers": "_getframe _current_frames currentframe getouterframes getinnerframes getargvalues stack "
     "walk_stack walk_tb f_back f_globals f_locals tb_frame gi_frame cr_frame ag_frame",
+    "the insides of a function": "__closure__ cell_contents getclosurevars co_consts co_freevars",
     "the garbage collector": "gc",
     "foreign machine code": "ctypes cffi",
     "parts of PyTorch beneath its functions": "_C _refs _decomp _prims _python_dispatch overrides library redispatch",

@@ -16,7 +16,6 @@ from course_utils.checks.kernel.measures import changes
 from course_utils.checks.kernel.result_numbers import BadResult, describe
 from course_utils.checks.kernel.small import FROM_RUNG, Draft, Drawn, Small, one_of, whole
 from course_utils.days.day9.given.models import (
-    ToyModel,
     both,
     causal,
     in_row,
@@ -26,6 +25,7 @@ from course_utils.days.day9.given.models import (
     one_other_row,
     other_rows,
     other_rows_here,
+    toy_model,
 )
 from course_utils.days.shared.given.draws import draw, only_in
 
@@ -404,7 +404,7 @@ def first_checks(rng: np.random.Generator) -> list[Rung]:
         return tokens if period is None else tokens[:, np.arange(T) % period]
 
     def rung(name, why, sees=causal, B=2, T=4, V=5, words=None, period=None, zeros=False, **more):
-        model = ToyModel(words or V, sees, seed=next(seeds), **more)
+        model = toy_model(words or V, sees, seed=next(seeds), **more)
         tokens = np.zeros((B, T), dtype=int) if zeros else text(B, T, V, period)
         return Rung(name, (model, tokens, V), why, shape_hint="Return three of True and False.")
 
@@ -461,7 +461,7 @@ def first_checks(rng: np.random.Generator) -> list[Rung]:
         rung("as many rows as places", "With equal sizes a wrong axis raises no error.", next_token, B=4, T=4, V=4),
         rung("rows that mix, as many as places", "With equal sizes a wrong axis raises no error.", other_rows, B=4,
             T=4, V=4),
-        Rung(AS_IT_WAS, (ToyModel(5, causal), text(2, 4, 5), 5), COPY, changes),
+        Rung(AS_IT_WAS, (toy_model(5, causal), text(2, 4, 5), 5), COPY, changes),
     ]  # fmt: skip
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 Sees = Callable[[int, int], np.ndarray]  # sees(B, T): whether place [b, t] is told of place [c, s], (B, T, B, T)
+Model = Callable[[np.ndarray], np.ndarray]  # tokens (B, T) -> logits (B, T, words)
 
 
-@dataclass(frozen=True)
-class ToyModel:
-    """A model whose logits add up what each token says to the places that see it.
+def toy_model(
+    words: int,
+    sees: Sees,
+    size: float = 0.04,
+    own: float = 0.0,
+    rounding: float = 0.0,
+    offset: float = 0.0,
+    seed: int = 0,
+) -> Model:
+    """Return a model whose logits add up what each token says to the places that see it.
 
-    Attributes:
+    It is a plain function, so that an answer learns about it only what it asks.
+
+    Args:
         words: the size of its output; a healthy one has the size of the vocabulary.
         sees: which places see which.
         size: how large the logits are.
@@ -24,22 +33,15 @@ class ToyModel:
         seed: of what the tokens say.
     """
 
-    words: int
-    sees: Sees
-    size: float = 0.04
-    own: float = 0.0
-    rounding: float = 0.0
-    offset: float = 0.0
-    seed: int = 0
-
-    def __call__(self, tokens: np.ndarray) -> np.ndarray:
-        """Return the logits (B, T, words) of tokens (B, T)."""
+    def model(tokens: np.ndarray) -> np.ndarray:
         B, T = tokens.shape
-        says = np.random.default_rng(self.seed).normal(size=(self.words, self.words))[tokens]
+        says = np.random.default_rng(seed).normal(size=(words, words))[tokens]
         says = says * (1 + np.arange(T) / 4)[:, None]  # no two places say the same
-        logits = self.size * np.einsum("btcs,csv->btv", self.sees(B, T), says) / T
-        logits = logits + self.own * np.eye(self.words)[tokens]
-        return logits + self.rounding * np.sin(tokens.sum()) + self.offset
+        logits = size * np.einsum("btcs,csv->btv", sees(B, T), says) / T
+        logits = logits + own * np.eye(words)[tokens]
+        return logits + rounding * np.sin(tokens.sum()) + offset
+
+    return model
 
 
 def causal(B: int, T: int) -> np.ndarray:
