@@ -20,3 +20,9 @@ def read_notebook(path: Path) -> tuple[nbformat.NotebookNode | None, str]:
 def dump(notebook: nbformat.NotebookNode) -> str:
     """Return the text of a notebook's file: keys sorted, indent 1, a newline at the end."""
     return nbformat.writes(notebook) + "\n"
+
+
+def report_cells(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
+    """Return the cells in which a learner writes answers for the lab report, by name."""
+    cells = ((cell.metadata.get("course", {}).get("report"), cell) for cell in notebook.cells)
+    return {name: cell for name, cell in cells if name}

@@ -23,7 +23,7 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from course_utils.authoring.notebooks import read_notebook
+from course_utils.authoring.notebooks import read_notebook, report_cells
 from course_utils.course import EXERCISES, find_notebook, version
 from course_utils.errors import CourseError
 from course_utils.files import write_whole
@@ -115,8 +115,7 @@ def read_answers(folder: Path) -> dict[str, str]:
     notebook, trouble = read_notebook(path)
     if notebook is None:
         raise CourseError(f"{path}: {trouble}")
-    for cell in notebook.cells:
-        name = cell.metadata.get("course", {}).get("report")
+    for name, cell in report_cells(notebook).items():
         if name in answers:
             text = cell.source.strip()
             answers[name] = "" if text.strip("*_ ") == STUB else text

@@ -2,7 +2,8 @@
 
 A file that the learner did not touch becomes the new edition's, and a file that only the learner touched stays. Where
 both changed a file, the new edition's takes its place and the learner's is kept in a folder `kept` beside it; the
-learner's answers go into the new exercises. Everything is worked out before the first file changes.
+learner's answers, those for the lab report among them, go into the new exercises. Everything is worked out before the
+first file changes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import nbformat
 
 from course_utils.answer_key.key import AnswerKey
 from course_utils.answer_key.strip_answers import is_answer
-from course_utils.authoring.notebooks import dump
+from course_utils.authoring.notebooks import dump, report_cells
 from course_utils.course import IN_CHECKOUT, day_of, folder_advice
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.files import keep_copy, write_all
@@ -162,12 +163,17 @@ def _with_answers(plan: _Plan, mine: bytes, theirs: bytes, answer_key: AnswerKey
     try:
         answers = read_answers(read_notebook(mine, plan.name), answer_key.exercises(day))
         fresh = nbformat.reads(theirs.decode(), as_version=4)
+        written = report_cells(nbformat.reads(mine.decode(), as_version=4))
     except (Unreadable, CourseError, ValueError, KeyError, TypeError, AttributeError):
         return plan
     cells = {cell.metadata.nbgrader.get("grade_id"): cell for cell in fresh.cells if is_answer(cell)}
     for grade_id in answers.keys() & cells.keys():
         cells[grade_id].source = answers[grade_id]
     carried = len(answers.keys() & cells.keys())
+    for name, cell in report_cells(fresh).items():
+        if name in written and written[name].source != cell.source:
+            cell.source = written[name].source
+            carried += 1
     lost = tuple(grade_id for grade_id in answers if grade_id not in cells)
     return _Plan(plan.name, plan.path, text=dump(fresh) if carried else "", answers=carried, lost=lost)
 

@@ -203,6 +203,23 @@ def test_an_answer_in_a_cell_of_its_own_is_carried_too(editions):
     assert answers_in(learner / EXERCISE)["scores"] == MINE["scores"]
 
 
+def test_an_answer_for_the_lab_report_is_carried_too(editions):
+    authors, learner = editions
+    notebook = nbformat.read(authors / EXERCISE, as_version=4)
+    notebook.cells += [nbformat.v4.new_markdown_cell("*Write.*", metadata={"course": {"report": n}}) for n in "ab"]
+    publish(authors, {EXERCISE: dump(notebook)})
+    assert update(learner).merged == ()
+    mine = nbformat.read(learner / EXERCISE, as_version=4)
+    mine.cells[-1].source = "It was the rate."
+    (learner / EXERCISE).write_text(dump(mine), encoding="utf-8")
+    notebook.cells[0].source += "A newer edition."
+    publish(authors, {EXERCISE: dump(notebook)})
+    (merged,) = update(learner).merged
+    sources = [cell.source for cell in nbformat.read(learner / EXERCISE, as_version=4).cells]
+    assert merged.answers == 1
+    assert "A newer edition." in sources[0] and sources[-2:] == ["*Write.*", "It was the rate."]
+
+
 def test_an_exercise_that_the_new_edition_dropped_is_named_and_its_answer_kept(editions):
     authors, learner = editions
     solve(learner, MINE)
