@@ -58,7 +58,7 @@ cards: $(TOOLS) ## write cards for Anki and as CSV into cards/
 	$(PY) -m course_utils cards --out cards $(ARGS)
 
 lab-report: $(STAMP) ## write your lab report, a page to print, lab-report.html (ARGS='--name "Ada Lovelace"')
-	$(PY) -m course_utils lab-report $(ARGS)
+	$(PY) -m course_utils.parts.lab_report $(ARGS)
 
 reset: $(STAMP) ## start a day's exercises afresh and keep the old ones (DAY=1)
 	$(PY) -m course_utils reset $(or $(DAY),$(error name the day, as in: make reset DAY=1))

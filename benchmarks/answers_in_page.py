@@ -16,9 +16,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from course_utils.authoring.notebooks import read_notebook
 from course_utils.checks import in_page
 from course_utils.course import EXERCISES, ROOT, day_numbered
+from course_utils.notebooks import read_notebook
 from course_utils.site.build import build_site
 from course_utils.site.exercise_pages import given_cells
 from course_utils.site.serve import serving

@@ -191,7 +191,7 @@ def lab_report(
     root: Root = Path(),
 ) -> None:
     """Write your lab report, a page to print: your parts, your training, and your answers to three questions."""
-    from course_utils.learner.lab_report import write_lab_report
+    from course_utils.parts.lab_report import write_lab_report
 
     print(f"your lab report: {write_lab_report(root, out, name)}")
 

@@ -37,6 +37,11 @@ def one_line(text: str, longest: int = 600) -> str:
     return line if len(line) <= longest else f"{line[:longest]}…"
 
 
+def spell_out(text: str) -> str:
+    """Return text in which each unprintable character, such as one that reverses the text, is replaced by its code."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"⟦U+{ord(c):04X}⟧" for c in text.replace("\r\n", "\n"))
+
+
 class CourseError(Exception):
     """The user gave something wrong. The message says what was given, what was expected and what to do.
 

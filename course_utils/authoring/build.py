@@ -21,13 +21,13 @@ from course_utils.answer_key.strip_answers import is_answer, release_exercise, s
 from course_utils.authoring.compare_outputs import outputs_alike
 from course_utils.authoring.execute import clean, execute
 from course_utils.authoring.generated_tables import write_counts, wrong_counts
-from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.sources import Source, canonical, load_source, verify_no_leak
 from course_utils.authoring.timed_cells import IGNORED, take_busy, verify_measured
 from course_utils.authoring.widget_states import States, digest, states_path, states_text
 from course_utils.course import SOURCES, day_of, folder_advice, is_there
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import keep_copy, write_all
+from course_utils.notebooks import dump, read_notebook
 
 PARTS = ("id", "cell_type", "source", "metadata")
 EXECUTED = {Path(source).name: built for built, source in SOURCES.items()}

@@ -26,7 +26,6 @@ from markdown_it import MarkdownIt
 
 from course_utils.answer_key.key import COURSE, AnswerKey
 from course_utils.answer_key.strip_answers import is_given, is_setup, release_exercise, squeeze, telling_lines
-from course_utils.authoring.notebooks import dump
 from course_utils.authoring.widget_states import states_path
 from course_utils.checks.judge.exercise_tables import all_exercises, parameters
 from course_utils.checks.judge.judge import judge_of
@@ -34,6 +33,7 @@ from course_utils.checks.judge.stored_results import FOLDER, store
 from course_utils.checks.kernel.outcome import MIME, as_json
 from course_utils.course import LESSONS, SOLUTIONS, find_notebook, notebook_paths, pages_to_look_up
 from course_utils.errors import CourseError
+from course_utils.notebooks import dump
 
 README = Path(__file__).with_name("student_readme.md")
 AGENTS = Path(__file__).with_name("student_agents.md")
@@ -48,7 +48,7 @@ AS_THEY_ARE = (
     "labconfig",
 )
 LIBRARY_PARTS = (  # parts of course_utils; of its days only the released ones, and the code that they share
-    "__init__.py", "course.py", "errors.py", "files.py", "loader.py", "progress.py", "time_limits.py",
+    "__init__.py", "course.py", "errors.py", "files.py", "loader.py", "notebooks.py", "progress.py", "time_limits.py",
     "attention", "checks", "costs", "data", "guesses", "models", "parts", "practice", "serving", "views",
     "days/__init__.py", "days/days.toml", "days/shared",
 )  # fmt: skip
@@ -56,7 +56,7 @@ OF_A_TEACHER = "worksheet.*"  # files of course_utils/practice that make workshe
 LIBRARY = (  # files that may share lines with answers
     "course_utils/attention/", "course_utils/costs/", "course_utils/serving/", "notebooks/",
 )  # fmt: skip
-TARGETS = ("help", "lab", "model", "clean", "again")
+TARGETS = ("help", "lab", "model", "lab-report", "clean", "again")
 EXTRAS_LEFT_OUT = ("dev", "cards", "cluster", "site", "worksheets")
 TABLES_LEFT_OUT = ("project.urls", "project.scripts", "project.entry-points", "tool.ruff", "tool.mypy", "tool.pytest")
 NOT_HERE = ("answer_key", "answers", "authoring", "sandbox", "grading", "learner", "solutions", "sources", "tests")

@@ -27,13 +27,13 @@ from course_utils.answer_key.key import COURSE, KEYS, AnswerKey, checks_of, keys
 from course_utils.authoring import build
 from course_utils.authoring.edition import find_traces, write_student_edition
 from course_utils.authoring.execute import execute
-from course_utils.authoring.notebooks import dump
 from course_utils.checks.judge.exercise_tables import days_with_exercises
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.kernel.evidence import all_ladders, find_ladder
 from course_utils.checks.kernel.outcome import MIME, is_hidden
 from course_utils.errors import CellFailed, CourseError
 from course_utils.files import Marker, make_zip, write_whole
+from course_utils.notebooks import dump
 
 BUNDLE_README = Path(__file__).with_name("bundle_readme.md")
 MIN_SECRET_BYTES = 16  # bytes

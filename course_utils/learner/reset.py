@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from course_utils.answer_key.strip_answers import release_exercise
-from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.course import folder_advice
 from course_utils.errors import CourseError
 from course_utils.files import keep_copy, write_all
+from course_utils.notebooks import dump, read_notebook
 from course_utils.progress import notebook_name
 
 

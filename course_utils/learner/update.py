@@ -21,12 +21,12 @@ import nbformat
 
 from course_utils.answer_key.key import AnswerKey
 from course_utils.answer_key.strip_answers import is_answer
-from course_utils.authoring.notebooks import dump, report_cells
 from course_utils.course import IN_CHECKOUT, day_of, folder_advice
 from course_utils.errors import CourseError, Unreadable, one_line
 from course_utils.files import keep_copy, write_all
 from course_utils.grading.intake.answers import read_answers
 from course_utils.grading.intake.submitted_notebook import read_notebook
+from course_utils.notebooks import dump, report_cells
 
 UNCHANGED = "nothing was changed"
 OPENED = ("cell_type", "source", "outputs")  # parts of a cell that opening and saving a notebook does not change

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.authoring.widget_states import read_states
 from course_utils.cards import all_cards, make_cards
 from course_utils.course import (
@@ -31,6 +30,7 @@ from course_utils.course import (
 )
 from course_utils.errors import CourseError
 from course_utils.files import Marker, make_zip, write_all
+from course_utils.notebooks import dump, read_notebook
 from course_utils.site import exercise_pages, flash_cards
 from course_utils.site.glossary import (
     SOURCE,

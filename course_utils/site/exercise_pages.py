@@ -15,8 +15,8 @@ from nbformat import NotebookNode
 
 from course_utils import loader
 from course_utils.answer_key.strip_answers import UNGRADED, is_answer, is_check, is_setup, needs_torch
-from course_utils.authoring.notebooks import read_notebook
 from course_utils.course import DAYS, EXERCISES, Day, day_numbered
+from course_utils.notebooks import read_notebook
 
 SCRIPT = Path(__file__).parent / "answers" / "answers.js"
 EDITOR = Path(__file__).parent / "answers" / "codemirror.js"

@@ -188,7 +188,7 @@ PAGES = {f"notebooks/{name}.ipynb" for name in TO_LOOK_UP if (ROOT / "notebooks"
 MAY_HOLD = re.compile(
     r"LICENSE|LICENSE-TEXT|Makefile|README\.md|AGENTS\.md|pyproject\.toml|requirements\.lock|environment\.yml|setup\.py"
     r"|\.gitignore|scripts/preflight\.py|labconfig/.+|notebooks/(?:widgets/)?day1_\w+\.\w+|exercises/day1_\w+\.ipynb"
-    r"|course_utils/(?:(?:__init__|course|errors|files|loader|progress|time_limits)\.py|days/(?:__init__\.py|days\.toml)|days/(?:day1|shared)/.+"
+    r"|course_utils/(?:(?:__init__|course|errors|files|loader|notebooks|progress|time_limits)\.py|days/(?:__init__\.py|days\.toml)|days/(?:day1|shared)/.+"
     r"|(?:attention|checks|costs|data|guesses|models|parts|practice|serving|views)/.+)"
 )
 
@@ -395,13 +395,21 @@ def test_its_makefile_opens_the_lab_and_sends_to_the_teacher_for_points(out):
 
     help_text = make("help").stdout
     targets = set(re.findall(r"^  make (\S+)", help_text, re.MULTILINE))
-    assert targets == {"help", "lab", "model", "clean", "grade"} and "Contribute" not in help_text
+    assert targets == {"help", "lab", "model", "lab-report", "clean", "grade"} and "Contribute" not in help_text
     assert "jupyterlab" in make("lab", "--dry-run").stdout
     graded = make("grade")
     assert graded.returncode != 0
     assert "points come from your teacher" in graded.stderr
     text = (out / "student" / "Makefile").read_text(encoding="utf-8")
     assert "SUBMISSIONS" not in text and "grades" not in text
+
+
+def test_a_student_of_a_class_can_write_a_lab_report_too(out, tmp_path):
+    page = tmp_path / "page.html"
+    command = [sys.executable, "-m", "course_utils.parts.lab_report", "--out", str(page)]
+    ran = subprocess.run(command, cwd=out / "student", capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"your lab report: {page}\n", "")
+    assert "not answered yet" in page.read_text(encoding="utf-8")
 
 
 def test_its_project_file_has_no_grader_and_ships_the_stored_results(out):

@@ -23,8 +23,8 @@ def hide_torch():
 def cells_of(day):
     """What everybody is given, the stubs and the answers of a day."""
     from course_utils.answer_key.strip_answers import is_answer
-    from course_utils.authoring.notebooks import read_notebook
     from course_utils.course import EXERCISES, SOLUTIONS, day_numbered
+    from course_utils.notebooks import read_notebook
     from course_utils.site.exercise_pages import given_cells
 
     books = [read_notebook(day_numbered(day).notebook(folder))[0] for folder in (EXERCISES, SOLUTIONS)]

@@ -18,7 +18,6 @@ from rich.console import Console
 from course_utils import progress
 from course_utils.answer_key.key import COURSE
 from course_utils.answer_key.strip_answers import release_exercise
-from course_utils.authoring.notebooks import dump, read_notebook
 from course_utils.checks.judge.exercise_tables import all_exercises, days_with_exercises
 from course_utils.cli import main
 from course_utils.course import DAYS, duration
@@ -27,6 +26,7 @@ from course_utils.grading.reports.learner_record import are_one_learners, note_p
 from course_utils.grading.reports.tasks import tasks
 from course_utils.grading.results import Graded, Result
 from course_utils.learner.reset import reset_exercise
+from course_utils.notebooks import dump, read_notebook
 from course_utils.views import ProgressMap
 from course_utils.views.widgets import course_map
 

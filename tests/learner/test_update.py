@@ -15,7 +15,6 @@ from in_process import course
 
 from course_utils.answer_key.key import COURSE, reference_answers
 from course_utils.answer_key.strip_answers import release_exercise, stub_source
-from course_utils.authoring.notebooks import dump
 from course_utils.checks.judge.exercise_tables import all_exercises
 from course_utils.cli import main
 from course_utils.course import ROOT
@@ -23,6 +22,7 @@ from course_utils.errors import CourseError
 from course_utils.guesses import read
 from course_utils.learner import update as updating
 from course_utils.learner.update import update
+from course_utils.notebooks import dump
 from course_utils.progress import read_progress
 
 DAY1 = "day1_attention_by_hand.ipynb"

@@ -12,13 +12,14 @@ from course_utils.course import ROOT
 from course_utils.views.shared.base import CourseWidget
 
 PACKAGE = ROOT / "course_utils"
-FREE = {"course", "errors", "files", "loader", "time_limits"}  # every room may use them
+FREE = {"course", "errors", "files", "loader", "notebooks", "time_limits"}  # every room may use them
 # Each room may import from itself and from the rooms named here: docs/internals.md draws them.
 ROOMS = {
     "course": set(),
     "errors": set(),
     "files": set(),
     "loader": set(),
+    "notebooks": set(),
     "time_limits": set(),
     "progress": set(),
     "attention": set(),
@@ -28,19 +29,19 @@ ROOMS = {
     "views": {"attention", "costs", "guesses", "models", "practice", "progress", "serving"},
     "checks": {"attention", "costs", "views"},
     "days": {"attention", "checks", "costs", "models", "serving", "views"},
-    "answers": {"attention", "checks", "costs", "days", "serving"},
+    "answers": {"attention", "checks", "costs", "days"},
     "answer_key": {"checks"},
-    "authoring": {"answer_key", "attention", "costs", "checks", "views"},
+    "authoring": {"answer_key", "costs", "checks", "views"},
     "sandbox": set(),
     "grading": {"answer_key", "checks", "sandbox", "progress"},
     "practice": set(),
     "guesses": set(),
-    "cards": {"checks", "views"},
-    "parts": {"attention", "checks", "costs", "models", "serving"},
-    "learner": {"answer_key", "authoring", "grading", "parts", "progress", "views"},
+    "cards": {"checks"},
+    "parts": {"attention", "checks", "costs", "models", "serving", "views"},
+    "learner": {"answer_key", "grading", "progress"},
     "doctor": {"models", "sandbox"},
     "site": {"answer_key", "authoring", "cards", "views"},
-    "cli": {"answer_key", "authoring", "cards", "doctor", "sandbox", "grading", "learner", "practice", "site"},
+    "cli": {"answer_key", "authoring", "cards", "doctor", "sandbox", "grading", "learner", "parts", "practice", "site"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -27,6 +27,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from course_utils.answer_key.key import AnswerKey
+from course_utils.errors import spell_out
 from course_utils.files import make_zip, write_whole
 from course_utils.grading.intake.file_tree import is_notebook, is_zip
 from course_utils.grading.intake.names import safe_name
@@ -125,11 +126,6 @@ def feedback_page(graded: Graded, answer_key: AnswerKey) -> str:
         exercises=exercises,
         next=next((each for each in exercises if each.status != "passed"), None),
     )
-
-
-def spell_out(text: str) -> str:
-    """Return text in which each unprintable character, such as one that reverses the text, is replaced by its code."""
-    return "".join(c if c.isprintable() or c in "\n\t" else f"⟦U+{ord(c):04X}⟧" for c in text.replace("\r\n", "\n"))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from own_notebook import written
 
 from course_utils.cli import main
 from course_utils.errors import CourseError
-from course_utils.learner.lab_report import QUESTIONS, STUB, UNANSWERED, lab_report, read_answers, read_trainings
+from course_utils.parts.lab_report import QUESTIONS, STUB, UNANSWERED, lab_report, read_answers, read_trainings
 
 MERGED = "def merge_heads(x):\n    return x.transpose(1, 2).flatten(2)"
 EVIL = '<script>alert(1)</script> & "quoted" \u202e'

@@ -12,6 +12,8 @@ from __future__ import annotations
 import base64
 import json
 import math
+import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -23,16 +25,16 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from course_utils.authoring.notebooks import read_notebook, report_cells
 from course_utils.course import EXERCISES, find_notebook, version
-from course_utils.errors import CourseError
+from course_utils.errors import CourseError, spell_out
 from course_utils.files import write_whole
-from course_utils.grading.reports.feedback import spell_out
+from course_utils.notebooks import read_notebook, report_cells
 from course_utils.parts import collect
 from course_utils.views import palette
 from course_utils.views.picture import new_figure, png
 
 DAY = 9
+FILE = "lab-report.html"
 TRAINING = "training"  # the folder of the learner's trainings, in the course's folder
 QUESTIONS = {
     "report_1": "With your parts in the real model: by how much did its numbers differ, which part took the most time, "
@@ -193,3 +195,19 @@ def _template() -> Template:
 
 def _read_beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def main() -> None:
+    """Write the report on the course in this folder, as `course lab-report` does; a class's edition has no `course`."""
+    parser = ArgumentParser(description="Write your lab report, a page to print.")
+    parser.add_argument("--out", type=Path, default=Path(FILE), help=f"the page to write ({FILE})")
+    parser.add_argument("--name", default="", help="your name on the page")
+    arguments = parser.parse_args()
+    try:
+        print(f"your lab report: {write_lab_report(Path(), arguments.out, arguments.name)}")
+    except CourseError as error:
+        sys.exit(f"course: {error}")
+
+
+if __name__ == "__main__":
+    main()
