@@ -156,7 +156,7 @@ def test_the_map_marks_the_tile_and_what_is_done(notebook):
     assert now == [42 + 4 * 18, 42 + 4 * 18, 72, 72]
     assert status_text(notebook, WALKER).startswith("Load K and V block 1 (keys 4 to 7): 256 bytes. Scores 4×4.")
     memory = notebook.find(WALKER).get_by_role("table", name="in fast memory").get_by_role("cell").all_inner_texts()
-    assert memory == ["4×8", "4×8", "4×8", "4×4", "4×4", "4×8"]
+    assert memory == ["4×8", "4×8", "4×8", "4×4", "4×2", "4×2", "4×8"]
     side = notebook.find(WALKER).locator(".course-tiles-bars").inner_text()
     assert "moved so far: 1,936 bytes" in side and "naive, at least: 6,144 bytes" in side
     assert notebook.python("sum(walker.bytes.values())") == "1936"

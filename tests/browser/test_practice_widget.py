@@ -35,7 +35,7 @@ def entries(notebook):
 def test_matrices_are_grids_and_can_be_copied_as_text(lab):
     cell = "from course_utils.views import Practice\nwidget = Practice('attention-3x2', 4)\nwidget"
     with lab.open_cells([cell]) as notebook:
-        text = notebook.find(f"{HERE}-told")
+        text = notebook.find(f"{HERE}-message")
         assert text.text_content() == eval(notebook.python("widget.problem.statement"))
         for grid, rows in zip(text.locator(f"{HERE}-grid").all(), (2, 3, 3), strict=True):
             boxes = [each.bounding_box() for each in grid.locator("> span").all()]
