@@ -1,4 +1,4 @@
-"""nanoGPT's small setting for a CPU against the capstone's model: bits a byte at equal tokens and at equal minutes.
+"""nanoGPT's small setting for a CPU against the capstone's model: bits per byte at equal tokens and at equal minutes.
 
 nanoGPT's: 4 layers and 4 heads of width 128, 64 characters, 12 windows a step, 2,000 steps from 1e-3 to 1e-4, warm-up
 100, β₂ 0.99, learned positions, LayerNorm, GELU, no dropout, no bias; here in the course's decoder. Rates are tuned
@@ -96,7 +96,7 @@ def take_turns(runs, texts):
 
 
 def tune(build, data, recipe, steps, windows):
-    """The rates tried and the bits a byte of each: {rate: bits}."""
+    """The rates tried and the bits per byte of each: {rate: bits}."""
     runs = {rate: Run(build(), replace(recipe, rate=rate), steps, None) for rate in RATES}
     take_turns(runs, dict.fromkeys(runs, data))
     return {rate: measure(run, data, windows) for rate, run in runs.items()}
@@ -124,7 +124,7 @@ def main(quick, folder):
     }
     tuned = {name: tune(build, data, recipe, tuning, windows) for name, (build, data, recipe) in builds.items()}
     best = {name: min(bits, key=bits.get) for name, bits in tuned.items()}
-    print(f"rates and bits a byte after {tuning} steps: {tuned}", flush=True)
+    print(f"rates and bits per byte after {tuning} steps: {tuned}", flush=True)
     ours = replace(OURS, rate=best["ours"])
     tokens = steps * NANO.batch * NANO.context
     at_best = Run(builds["nanoGPT"][0](), replace(NANO, rate=best["nanoGPT"]), steps, None)
@@ -160,7 +160,7 @@ def compare(rows):
     published, at_best, equal_tokens, equal_minutes = (row["bits_per_byte"] for row in rows)
     lower = min(published, at_best)
     return [
-        f"nanoGPT's setting: {published:.3f} bits a byte at its published rate, {at_best:.3f} at its best of three.",
+        f"nanoGPT's setting: {published:.3f} bits per byte at its published rate, {at_best:.3f} at its best of three.",
         f"Ours at equal tokens, of characters too: {equal_tokens:.3f}, {equal_tokens / lower:.3f} times as many bits.",
         f"Ours at equal minutes: {equal_minutes:.3f}, {equal_minutes / lower:.3f} times as many bits.",
     ]

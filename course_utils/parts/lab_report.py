@@ -40,8 +40,7 @@ QUESTIONS = {
     "report_1": "With your parts in the real model: by how much did its numbers differ, which part took the most time, "
     "and why?",
     "report_2": "Which heads of the real model did you switch off, what had you predicted, and what did you measure?",
-    "report_3": "What made the largest difference to the bits a byte of your own model, and how do you know that it "
-    "was no accident?",
+    "report_3": "By how many bits per byte do two runs of your own differ, and how do you know whether that is chance?",
 }
 STUB = "Write your answer here."  # what an answer's cell holds at first
 UNANSWERED = "not answered yet"
@@ -141,7 +140,7 @@ def _training(path: Path, folder: Path) -> Training:
         if losses:
             facts["last loss, nats a token"] = f"{np.mean(losses[-50:]):.3f}"
         if history["bits_per_byte"] is not None:
-            facts["bits a byte on held-out text"] = f"{float(history['bits_per_byte']):.3f}"
+            facts["bits per byte on held-out text"] = f"{float(history['bits_per_byte']):.3f}"
     except (KeyError, TypeError, ValueError) as error:
         raise CourseError(f"{path}: not the history of a training ({type(error).__name__}: {error})") from None
     name = "" if path.parent == folder else path.parent.relative_to(folder).as_posix()

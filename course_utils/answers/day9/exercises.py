@@ -292,7 +292,7 @@ def losses_of(logits, targets):
 
 
 def above(logits):
-    """The sum of exps with the largest logit of each token taken off: from 1 to the number of words."""
+    """The sum of exps with the largest logit of each token taken off: from 1 to the size of the vocabulary."""
     return np.exp(log_sum_exp(logits) - logits.max(axis=-1))
 
 
@@ -332,7 +332,7 @@ def with_a_mask(logits, targets, lengths):
 
 
 def over_axis(axis):
-    """The log-sum-exp over another axis than that of the words."""
+    """The log-sum-exp over another axis than that of the vocabulary."""
 
     def padded_loss(logits, targets, lengths):
         sums = np.expand_dims(log_sum_exp(logits, axis), axis)
@@ -416,9 +416,9 @@ LOSS_MISTAKES = (
     Mistake("targets moved once more", shifted_targets,
         "The targets are moved by one place. They are moved already: targets[b, t] is what comes after token t."),
     Mistake("the sum over the places", over_axis(1),
-        "The log-sum-exp runs over the places. It runs over the words of each token, the last axis."),
+        "The log-sum-exp runs over the places. It runs over the vocabulary, the last axis."),
     Mistake("the sum over the rows", over_axis(0),
-        "The log-sum-exp runs over the rows. It runs over the words of each token, the last axis."),
+        "The log-sum-exp runs over the rows. It runs over the vocabulary, the last axis."),
     Mistake("in bits", over_real(mean=lambda losses, real: losses.mean() / np.log(2)),
         "The loss is in bits. The statement asks for nats: np.log."),
     Mistake("the perplexity", over_real(mean=lambda losses, real: np.exp(losses.mean())),
@@ -474,7 +474,7 @@ def likeliest_first(shares):
 
 
 def inverse(shares, kept, u):
-    """The first word whose running sum is above u; shares are those of the kept words and sum to 1."""
+    """The first token whose running sum is above u; shares are those of the kept tokens and sum to 1."""
     return kept[min((np.cumsum(shares) <= u).sum(), len(kept) - 1)]
 
 
@@ -483,7 +483,7 @@ def sampling(share=shares_of, order=likeliest_first, count=lambda sorted_, p: (n
         given=lambda kept, token: (kept, token)):  # fmt: skip
     """top_p with one step exchanged for a wrong one; every step not named is right.
 
-    count(sorted_, p): how many words are kept. again(sorted_, logits, p): the kept shares divided by their sum.
+    count(sorted_, p): how many tokens are kept. again(sorted_, logits, p): the kept shares divided by their sum.
     """
 
     def top_p(logits, p, u):
@@ -496,7 +496,7 @@ def sampling(share=shares_of, order=likeliest_first, count=lambda sorted_, p: (n
 
 
 def within(bound):
-    """How many words have more than a bound(shares, p)."""
+    """How many tokens have more than a bound(shares, p)."""
     return lambda sorted_, p: (sorted_ >= bound(sorted_, p)).sum()
 
 
@@ -504,19 +504,19 @@ TOP_P_MISTAKES = (
     Mistake("exp without the largest logit taken off", sampling(share=lambda logits: np.exp(logits)
             / np.exp(logits).sum()),
         "exp overflows: take the largest logit off first.", overflow=True),
-    Mistake("without the word that brings it to p", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) <= p).sum()),
-        "The word with which the running sum reaches p is left out, so less than p is kept. The kept words have p or "
+    Mistake("without the token that brings it to p", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) <= p).sum()),
+        "The token with which the running sum reaches p is left out, so less than p is kept. The kept tokens have p or "
         "more."),  # a bug of many samplers
-    Mistake("one word more", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) < p).sum() + 2),
-        "One word too many is kept. The sum before the last kept word is below p."),
+    Mistake("one token more", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) < p).sum() + 2),
+        "One token too many is kept. The sum before the last kept token is below p."),
     Mistake("more than p", sampling(count=lambda sorted_, p: (np.cumsum(sorted_) <= p).sum() + 1),
-        "Where the running sum is p exactly, one more word is kept. p itself is enough."),
+        "Where the running sum is p exactly, one more token is kept. p itself is enough."),
     Mistake("the unlikeliest first", sampling(order=lambda shares: np.argsort(shares, kind="stable")),
-        "The words are sorted upwards. The likeliest comes first."),
+        "The tokens are sorted in ascending order. The likeliest comes first."),
     Mistake("not sorted", sampling(order=lambda shares: np.arange(len(shares))),
-        "The words are kept in the order of the vocabulary. Sort them: the likeliest comes first."),
-    Mistake("equally likely words in reverse", sampling(order=lambda shares: np.argsort(shares, kind="stable")[::-1]),
-        "Of equally likely words the larger number comes first: turning a sorted list around does that. "
+        "The tokens are kept in the order of the vocabulary. Sort them: the likeliest comes first."),
+    Mistake("equally likely tokens in reverse", sampling(order=lambda shares: np.argsort(shares, kind="stable")[::-1]),
+        "Of equally likely tokens the larger number comes first: turning a sorted list around does that. "
         'Sort minus the probabilities: np.argsort(-p, kind="stable").'),
     Mistake("not divided by the sum", sampling(again=lambda sorted_, logits, p: sorted_),
         "The kept probabilities are not divided by their sum, so their running sum ends below 1."),
@@ -526,45 +526,45 @@ TOP_P_MISTAKES = (
         "A softmax of the kept probabilities is taken. Divide them by their sum."),
     Mistake("drawn in the order of the vocabulary", sampling(drawn=lambda shares, kept, u: inverse(
             shares[np.argsort(kept)], np.sort(kept), u)),
-        "For the draw the kept words are in the order of the vocabulary. The likeliest comes first there, too."),
+        "For the draw the kept tokens are in the order of the vocabulary. The likeliest comes first there, too."),
     Mistake("the place in the list", sampling(drawn=lambda shares, kept, u: inverse(shares, np.arange(len(kept)), u)),
-        "The token is its place among the kept words. Return the number of the word: kept[place]."),
+        "What you return is a place among the kept tokens. Return the number of the token: kept[place]."),
     Mistake("always the likeliest", sampling(drawn=lambda shares, kept, u: kept[0]),
-        "The token is always the likeliest. u decides: the first word whose running sum is above u."),
+        "The token is always the likeliest. u decides: the first token whose running sum is above u."),
     Mistake("always the last", sampling(drawn=lambda shares, kept, u: kept[-1]),
-        "The token is always the last of those that are kept. u decides: the first word whose running sum is above u."),
+        "The token is always the last of those kept. u decides: the first token whose running sum is above u."),
     Mistake("counted from the other end", sampling(drawn=lambda shares, kept, u: inverse(shares, kept, 1 - u)),
         "The draw runs from the other end: 1 − u in place of u."),
-    Mistake("one word too early", sampling(drawn=lambda shares, kept, u: kept[max((np.cumsum(shares) <= u).sum() - 1,
+    Mistake("one token too early", sampling(drawn=lambda shares, kept, u: kept[max((np.cumsum(shares) <= u).sum() - 1,
             0)]),
-        "The drawn word is one too early: the first whose running sum is above u."),
-    Mistake("one word too late", sampling(drawn=lambda shares, kept, u: kept[min((np.cumsum(shares) <= u).sum() + 1,
+        "The drawn token is one too early: the first whose running sum is above u."),
+    Mistake("one token too late", sampling(drawn=lambda shares, kept, u: kept[min((np.cumsum(shares) <= u).sum() + 1,
             len(kept) - 1)]),
-        "The drawn word is one too late: the first whose running sum is above u."),
+        "The drawn token is one too late: the first whose running sum is above u."),
     Mistake("u on a bound", sampling(drawn=lambda shares, kept, u: kept[min((np.cumsum(shares) < u).sum(),
             len(kept) - 1)]),
-        "Where u is equal to a running sum, the word before is drawn. The running sum has to be above u: "
+        "Where u is equal to a running sum, the token before it is drawn. The running sum has to be above u: "
         'np.searchsorted(sums, u, side="right").'),
-    Mistake("words above p", sampling(count=within(lambda sorted_, p: p)),
-        "Words are kept that have p or more alone. Keep the fewest whose probabilities together have p or more."),
-    Mistake("words above 1 − p", sampling(count=within(lambda sorted_, p: 1 - p)),
-        "Words are kept that have 1 − p or more alone. Keep the fewest whose probabilities together have p or more."),
-    Mistake("words near the likeliest", sampling(count=within(lambda sorted_, p: p * sorted_[0])),
-        "Words are kept that have p times the largest probability or more, which is another method (min-p). Keep the "
+    Mistake("tokens above p", sampling(count=within(lambda sorted_, p: p)),
+        "Tokens are kept that have p or more alone. Keep the fewest whose probabilities together have p or more."),
+    Mistake("tokens above 1 − p", sampling(count=within(lambda sorted_, p: 1 - p)),
+        "Tokens are kept that have 1 − p or more alone. Keep the fewest whose probabilities together have p or more."),
+    Mistake("tokens near the likeliest", sampling(count=within(lambda sorted_, p: p * sorted_[0])),
+        "Tokens are kept that have p times the largest probability or more, which is another method (min-p). Keep the "
         "fewest that together have p or more."),
     Mistake("a share of the vocabulary", sampling(count=lambda sorted_, p: int(np.ceil(p * len(sorted_)))),
-        "A share of the words is kept, of all that there are. p is a share of the probability."),
-    Mistake("all words", sampling(count=lambda sorted_, p: len(sorted_)),
-        "All words are kept. Keep the fewest whose probabilities together have p or more."),
+        "A share of the tokens is kept, of all that there are. p is a share of the probability."),
+    Mistake("all tokens", sampling(count=lambda sorted_, p: len(sorted_)),
+        "All tokens are kept. Keep the fewest whose probabilities together have p or more."),
     Mistake("the likeliest alone", sampling(count=lambda sorted_, p: 1),
-        "Only the likeliest word is kept, as if it had p alone. Are the exps divided by their sum? Keep the fewest "
+        "Only the likeliest token is kept, as if it had p alone. Are the exps divided by their sum? Keep the fewest "
         "whose probabilities together have p or more."),
     Mistake("logits in place of probabilities", sampling(share=lambda logits: logits / logits.sum()),
         "The logits are divided by their sum. Probabilities are their softmax."),
     Mistake("kept in the order of the vocabulary", sampling(given=lambda kept, token: (np.sort(kept), token)),
-        "The kept words are in the order of the vocabulary. Return the likeliest first."),
+        "The kept tokens are in the order of the vocabulary. Return the likeliest first."),
     Mistake("the two results exchanged", sampling(given=lambda kept, token: (token, kept)),
-        "The two results are exchanged. The kept words come first, then the drawn one."),
+        "The two results are exchanged. The kept tokens come first, then the drawn one."),
 )  # fmt: skip
 
 
@@ -787,9 +787,9 @@ CHECK_MISTAKES = (
         "A first loss that is too low passes. Near means neither above nor below: abs."),
     Mistake("only a loss that is too low", examining(near=lambda loss, words, logits: loss > np.log(words) - 0.1),
         "A first loss that is too high passes. Near means neither above nor below: abs."),
-    Mistake("the model's own number of words", examining(near=lambda loss, words, logits: abs(loss - np.log(
+    Mistake("the model's own number of tokens", examining(near=lambda loss, words, logits: abs(loss - np.log(
             logits.shape[-1])) < 0.1),
-        "The first loss is compared with ln of the number of logits, so that a model with too many words looks "
+        "The first loss is compared with ln of the number of logits, so that a model with too many tokens looks "
         "healthy. Compare it with ln of the vocabulary that is given."),  # simonw/public-notes 11
     Mistake("no loss is near", examining(near=lambda loss, words, logits: abs(loss - np.log2(words)) < 0.1),
         "No first loss counts as near. Is it a mean, in nats, and compared with the natural logarithm of the "
@@ -1091,7 +1091,7 @@ ASSEMBLE_MISTAKES = (
     assembled("gradients added up", "The gradients of all steps are added up. Set them to zero before each backward "
         "pass.", zero=False),
     assembled("the rate never changes", "The rate is the same in all steps. Set it before each: "
-        "group[\"lr\"] for each group of optimizer.param_groups.", rate_at=lambda step, count, warm_up: 1.0),
+        "group[\"lr\"] for each group of optimiser.param_groups.", rate_at=lambda step, count, warm_up: 1.0),
     assembled("no warm-up", "There is no warm-up: the first steps have the whole rate.",
         rate_at=lambda step, count, warm_up: 1.0 if step <= warm_up else Assembled.rate_at(step, count, warm_up)),
     assembled("a warm-up from 0",
@@ -1127,7 +1127,7 @@ ASSEMBLE_MISTAKES = (
     assembled("PyTorch's own decay for all",
         "The decay is 0.01 for all weights, which is PyTorch's own. Here it is 0.1 "
         "for those with two axes, and 0 for norms.", decays=(0.0, 0.01, 0.01)),
-    assembled("Adam with decay in the gradient", "The optimizer is Adam, whose decay is added to the gradient. AdamW "
+    assembled("Adam with decay in the gradient", "The optimiser is Adam, whose decay is added to the gradient. AdamW "
         "subtracts it from the weight.", optimizer="Adam"),
     assembled("PyTorch's own betas", "β₂ is 0.999, which is PyTorch's own. Here the betas are 0.9 and 0.99.",
         betas=(0.9, 0.999)),

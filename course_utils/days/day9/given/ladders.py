@@ -209,8 +209,8 @@ def padded_loss(rng: np.random.Generator) -> list[Rung]:
     unlikely = np.array([[[0.0, 60.0, 0.0], [800.0, 0.0, 0.0]]]), np.array([[0, 2]]), np.array([2])
     close = np.array([[[1e8 + 1, 1e8, 0.0], [1e8, 1e8 + 2, 0.0]]]), np.array([[0, 1]]), np.array([2])
     return [
-        Rung("one token, two words", (np.zeros((1, 1, 2)), np.array([[1]]), np.array([1])),
-            "Two words with equal logits have the probability 1/2 each: the loss is ln 2.",
+        Rung("one place, two tokens", (np.zeros((1, 1, 2)), np.array([[1]]), np.array([1])),
+            "Two tokens with equal logits have the probability 1/2 each: the loss is ln 2.",
             shape_hint="Return one number, the mean loss of the real tokens."),
         Rung("no padding", batch([3, 3], 3, 4),
             "The mean over all six tokens of log-sum-exp minus the target's logit."),
@@ -226,11 +226,11 @@ def padded_loss(rng: np.random.Generator) -> list[Rung]:
         Rung("padding of NaN", batch([3, 1], 3, 4, beyond=np.nan),
             "0 · NaN is NaN: leave these places out, in place of multiplying them by 0."),
         Rung("targets of −100 at padding", batch([2, 1], 3, 4, ignored=-100),
-            "A target at padding may be no word at all: take only real places."),
+            "A target at padding may be no token at all: take only real places."),
         Rung("targets beyond the vocabulary at padding", batch([1, 2, 3], 3, 4, ignored=999),
-            "A target at padding may be no word at all: take only real places."),
-        Rung("an impossible word", (impossible, targets, lengths),
-            "A word with the logit −∞ has the probability 0, which is fine unless it is the target."),
+            "A target at padding may be no token at all: take only real places."),
+        Rung("an impossible token", (impossible, targets, lengths),
+            "A token with the logit −∞ has the probability 0, which is fine unless it is the target."),
         Rung("large logits", batch([3, 2], 3, 4, 700.0), "Take the largest logit of each token off before exp."),
         Rung("large logits in one row, small ones in the other", far,
             "The largest logit is that of the token itself: another token's may be thousands away."),
@@ -238,7 +238,7 @@ def padded_loss(rng: np.random.Generator) -> list[Rung]:
             "The losses are 60 and 800 here. Subtract the target's logit from log-sum-exp: the logarithm of a "
             "probability loses it."),
         Rung("all sizes equal", batch([3, 1, 2], 3, 3), "With equal sizes a wrong axis raises no error: (B, T, V)."),
-        Rung("more of everything", batch([5, 2, 7, 1], 7, 6, 2.0), "Any number of rows, places and words."),
+        Rung("more of everything", batch([5, 2, 7, 1], 7, 6, 2.0), "Any number of rows, places and tokens."),
         Rung("one long row", batch([29], 40, 3), "Any number of places."),
         Rung(AS_IT_WAS, batch([2, 3], 3, 4), COPY, changes),
         Rung("logits that float32 cannot tell apart", close, IN_FLOAT64),
@@ -285,41 +285,41 @@ def top_p(rng: np.random.Generator) -> list[Rung]:
     two_alike = np.array([1.0, 2.0, 1.0, 2.0, 1.0])
     many = draw(rng, 50)
     return [
-        Rung("one word", (np.zeros(1), 0.5, 0.3), "With one word there is nothing to choose.",
-            shape_hint="Return the kept words, likeliest first, and the drawn one."),
-        Rung("the likeliest alone", (three, 0.5, 0.9), "The first word has 0.6, which is enough: it is the only one "
+        Rung("one token", (np.zeros(1), 0.5, 0.3), "With one token there is nothing to choose.",
+            shape_hint="Return the kept tokens, likeliest first, and the drawn one."),
+        Rung("the likeliest alone", (three, 0.5, 0.9), "The first token has 0.6, which is enough: it is the only one "
             "that is kept."),
-        Rung("the word that brings it to p", (three, 0.8, 0.3), "0.6 is not enough, 0.6 + 0.3 is. The word with which "
-            "the sum reaches p is kept, too."),
-        Rung("divided by what is kept", (three, 0.8, 0.64), "0.6 of 0.9 is 0.667, which is above 0.64: word 0."),
+        Rung("the token that brings it to p", (three, 0.8, 0.3), "0.6 is not enough, 0.6 + 0.3 is. The token with "
+            "which the sum reaches p is kept, too."),
+        Rung("divided by what is kept", (three, 0.8, 0.64), "0.6 of 0.9 is 0.667, which is above 0.64: token 0."),
         Rung("the second of two", (three, 0.8, 0.7), "The running sums are 0.667 and 1. The first above 0.7 is that "
-            "of word 1."),
+            "of token 1."),
         Rung("u near 1", (three, 0.8, 0.97), "The last running sum is 1, since what is kept is divided by its sum."),
-        Rung("words that are not in order", (four, 0.8, 0.2), "The likeliest is word 3, then word 1. The running sums "
-            "go in this order, and not in that of the vocabulary."),
-        Rung("the second of words that are not in order", (four, 0.8, 0.75), "Word 3 has 0.5 of 0.85, and the rest "
-            "belongs to word 1."),
-        Rung("three words", (four, 0.9, 0.93), "Words 3, 1 and 0 are kept: 0.5, 0.35 and 0.1 of 0.95."),
-        Rung("u = 0", (four, 0.9, 0.0), "The first running sum is above 0: the likeliest word."),
-        Rung("p = 0", (four, 0.0, 0.6), "At least one word is kept, the likeliest."),
-        Rung("a small p", (draw(rng, 6), 0.01, 0.5), "The likeliest word has more than p: it alone is kept."),
-        Rung("p = 1", (draw(rng, 6), 1.0, 0.9), "With p = 1 all words are kept, likeliest first."),
+        Rung("tokens that are not in order", (four, 0.8, 0.2), "The likeliest is token 3, then token 1. The running "
+            "sums go in this order, and not in that of the vocabulary."),
+        Rung("the second of tokens that are not in order", (four, 0.8, 0.75), "Token 3 has 0.5 of 0.85, and the rest "
+            "belongs to token 1."),
+        Rung("three tokens", (four, 0.9, 0.93), "Tokens 3, 1 and 0 are kept: 0.5, 0.35 and 0.1 of 0.95."),
+        Rung("u = 0", (four, 0.9, 0.0), "The first running sum is above 0: the likeliest token."),
+        Rung("p = 0", (four, 0.0, 0.6), "At least one token is kept, the likeliest."),
+        Rung("a small p", (draw(rng, 6), 0.01, 0.5), "The likeliest token has more than p: it alone is kept."),
+        Rung("p = 1", (draw(rng, 6), 1.0, 0.9), "With p = 1 all tokens are kept, likeliest first."),
         Rung("p = 1, and a sum that rounding keeps below it", (np.array([-0.6, 0.0, -2.3, -0.2, -1.2]), 1.0, 0.5),
-            "Rounding may keep the sum of all words below 1. Then all of them are kept."),
-        Rung("equal logits", (np.zeros(4), 0.5, 0.2), "Each word has 1/4. Two of them reach 1/2, and that is enough: "
-            "words 0 and 1, since the smaller number comes first."),
+            "Rounding may keep the sum of all tokens below 1. Then all of them are kept."),
+        Rung("equal logits", (np.zeros(4), 0.5, 0.2), "Each token has 1/4. Two of them reach 1/2, and that is enough: "
+            "tokens 0 and 1, since the smaller number comes first."),
         Rung("equal logits, and u on a bound", (np.zeros(4), 0.5, 0.5), "The running sums are 1/2 and 1. The first "
-            "above 1/2 is that of word 1."),
-        Rung("words that are equally likely", (two_alike, 0.75, 0.75), "Words 1 and 3 come first, then 0, 2 and 4. Of "
-            "equally likely words the smaller number comes first."),
-        Rung("impossible words", (impossible, 0.9, 0.9), "A word with the logit −∞ has the probability 0."),
+            "above 1/2 is that of token 1."),
+        Rung("tokens that are equally likely", (two_alike, 0.75, 0.75), "Tokens 1 and 3 come first, then 0, 2 and 4. "
+            "Of equally likely tokens the smaller number comes first."),
+        Rung("impossible tokens", (impossible, 0.9, 0.9), "A token with the logit −∞ has the probability 0."),
         Rung("large logits", (300 * draw(rng, 5), 0.9, 0.4), "Take the largest logit off before exp."),
         Rung("logits far below 0", (np.array([-2000.0, -2001.0, -1999.5]), 0.9, 0.6), "Take the largest logit off "
             "before exp."),
-        Rung("more words", (draw(rng, 9), 0.7, 0.55), "Softmax, sort, running sums up to p, and the same for u."),
-        Rung("many words, a large p", (many, 0.9, 0.82), "Any number of words."),
-        Rung("many words, a smaller p", (many, 0.4, 0.35), "Any number of words."),
-        Rung("many words, close together", (many / 8, 0.6, 0.999), "Any number of words."),
+        Rung("more tokens", (draw(rng, 9), 0.7, 0.55), "Softmax, sort, running sums up to p, and the same for u."),
+        Rung("many tokens, a large p", (many, 0.9, 0.82), "Any number of tokens."),
+        Rung("many tokens, a smaller p", (many, 0.4, 0.35), "Any number of tokens."),
+        Rung("many tokens, close together", (many / 8, 0.6, 0.999), "Any number of tokens."),
         Rung(AS_IT_WAS, (four + 0.0, 0.8, 0.2), COPY, changes),
         Rung("logits that float32 cannot tell apart", (np.array([1e8, 1e8 + 1, 1e8 - 1]), 0.8, 0.3), IN_FLOAT64),
     ]  # fmt: skip
@@ -410,14 +410,14 @@ def first_checks(rng: np.random.Generator) -> list[Rung]:
 
     return [
         rung("a healthy model", "Nothing is wrong: three times True."),
-        rung("a healthy model with many words", "Nothing is wrong: three times True.", B=3, T=6, V=40),
+        rung("a healthy model with many tokens", "Nothing is wrong: three times True.", B=3, T=6, V=40),
         rung("rounding that differs", "Logits that differ by rounding alone count as equal: up to 1e-6.",
             rounding=3e-7),
         rung("logits that are too large", "The first loss is far above ln V, which is the loss of a model that takes "
-            "all words for equally likely.", size=60.0, B=4, T=6),
-        rung("large logits that are all alike", "All logits are about 1,000, so all words are equally likely, and the "
+            "all tokens for equally likely.", size=60.0, B=4, T=6),
+        rung("large logits that are all alike", "All logits are about 1,000, so all tokens are equally likely, and the "
             "first loss is ln V. Subtract the largest logit before exp.", offset=1000.0),
-        rung("more words than there are", "The output is for 40 words, and there are five: the first loss is ln 40. "
+        rung("more tokens than there are", "The output is for 40 tokens, and there are five: the first loss is ln 40. "
             "It should be ln of the vocabulary.", words=40),
         rung("a model that repeats itself", "The logits at place t are for token t + 1, and this model has its own "
             "token there.", own=4.0, T=6),
