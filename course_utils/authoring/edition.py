@@ -105,7 +105,8 @@ def write_student_edition(folder: Path, days: list[int], course: AnswerKey = COU
     # the README, with a table of these days and the teacher's note
     rows = "\n".join(_row(day, lessons[day], course.path(day)) for day in days)
     text = README.read_text(encoding="utf-8").replace("{days}", rows)
-    text = re.sub(r" One of day (\d+) needs[^.]*\.", lambda match: match[0] if int(match[1]) in days else "", text)
+    of_a_day = r"\s(?:One of day (\d+) needs|Day\s(\d+)\sends)[^.]*\."
+    text = re.sub(of_a_day, lambda match: match[0] if int(match[1] or match[2]) in days else "", text)
     text = text.replace("{note}", f"{_below_a_title(note.strip())}\n\n" if note.strip() else "")
     (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
 

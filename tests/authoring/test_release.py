@@ -637,7 +637,7 @@ def test_a_note_with_a_title_leaves_the_readme_one_title(quick, tmp_path, note, 
 def test_an_edition_tells_of_no_day_that_it_does_not_have(quick, tmp_path):
     write_student_edition(tmp_path / "one", [1])
     text = (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
-    assert "Triton" not in text and "No exercise needs a GPU.\n" in text
+    assert "Triton" not in text and "lab report" not in text and "No exercise needs a GPU.\n" in text
     assert "93 MB" in text  # of the model that make lab brings
     assert "Next:" not in (tmp_path / "one" / "exercises" / LESSON).read_text(encoding="utf-8")
     write_student_edition(tmp_path / "six", [6])
