@@ -267,10 +267,10 @@ def stretched(ends=lambda d, base, trained: (max(math.floor(pair_that_turns(32, 
     return yarn_frequencies
 
 
-def ends_by(low=math.floor, high=math.ceil, pair=pair_that_turns, least=0, turns=(32, 1)):
+def ends_by(low=math.floor, high=math.ceil, pair=pair_that_turns, least=0, turns=(32, 1), capped=True):
     def ends(d, base, trained):
         fast, slow = (pair(each, d, base, trained) for each in turns)
-        return max(low(fast), least), min(high(slow), d - 1)
+        return max(low(fast), least), min(high(slow), d - 1) if capped else high(slow)
 
     return ends
 
@@ -298,6 +298,8 @@ YARN_MISTAKES = (
         "Both ends of the ramp are rounded down. The high end is rounded up."),
     Mistake("the low end below 0", stretched(ends=ends_by(least=-10_000)),
         "The low end of the ramp lies below 0, where there is no pair. It is at least 0."),
+    Mistake("the high end above d − 1", stretched(ends=ends_by(capped=False)),
+        "The high end of the ramp may lie above d − 1. It is at most d − 1."),
     Mistake("2π left out", stretched(ends=ends_by(
         pair=lambda times, d, base, trained: pair_that_turns(times / (2 * math.pi), d, base, trained))),
         "2π is missing in the ends of the ramp. A turn is 2π radians."),
@@ -693,13 +695,13 @@ TOP_K_MISTAKES = (
 def absorbed(parts=lambda latent, rotating: latent + rotating, scale=lambda d, r, c, h: math.sqrt(d + r),
         query=lambda q, W: np.einsum("hd,hcd->hc", q, W), share=-1,
         blend=lambda weights, c, W: np.einsum("ht,tc,hce->he", weights, c, W),
-        rotating=lambda q, k: q @ k.T):  # fmt: skip
+        rotating=lambda q, k: q @ k.T, largest=lambda scores: scores.max(axis=-1, keepdims=True)):  # fmt: skip
     """mla_step with one step exchanged for a wrong one; every step not named is right."""
 
     def mla_step(q, q_rot, c, k_rot, W_UK, W_UV):
         sizes = q.shape[1], q_rot.shape[1], c.shape[1], len(q)
         scores = parts(query(q, W_UK) @ c.T, rotating(q_rot, k_rot)) / scale(*sizes)
-        exps = np.exp(scores - scores.max(axis=share, keepdims=True))
+        exps = np.exp(scores - largest(scores))
         return blend(exps / exps.sum(axis=share, keepdims=True), c, W_UV)
 
     return mla_step
@@ -718,6 +720,12 @@ def where_equal(turned, plain):
 
 
 MLA_MISTAKES = (
+    Mistake("no maximum", absorbed(largest=lambda scores: 0.0),
+        "exp overflows at large scores. Before exp, subtract from the scores of each head the largest of them.",
+        overflow=True),
+    Mistake("one maximum for all heads", absorbed(largest=np.max),
+        "The largest score of all heads is subtracted, so that all powers of a head with much smaller ones are 0. "
+        "Subtract from the scores of each head their own maximum.", overflow=True),
     Mistake("no key that rotates", absorbed(parts=lambda latent, rotating: latent),
         "The part that rotates is left out, so the model knows no positions. Add q_rot · k_rot to each score."),
     Mistake("only the key that rotates", absorbed(parts=lambda latent, rotating: rotating),

@@ -138,6 +138,8 @@ def yarn_frequencies(rng: np.random.Generator) -> list[Rung]:
             "ramp, and not beyond it."),
         Rung("a text so short that no pair turns 32 times", (32, 10_000.0, 64, 8.0), "The formula gives a low end "
             "below 0, where there is no pair: it begins at 0."),
+        Rung("so small a base that all pairs turn often", (8, 10.0, 400, 3.0), "The formula gives a high end above "
+            "d − 1: the ramp ends at d − 1."),
         Rung("two pairs", (4, 10_000.0, 64, 4.0), "Any even number of numbers."),
         Rung("one pair", (2, 10_000.0, 64, 4.0), "With one pair there is still an array, of one frequency."),
         Rung("a head of 128, 32 times as long", (128, 10_000.0, 8192, 32.0), "Any factor from 1."),
@@ -374,7 +376,7 @@ def mla_step(rng: np.random.Generator) -> list[Rung]:
         Rung("latents narrower than a head", step(2, 4, 2, 6, 2, 5), "The latents may be narrower than the keys would "
             "be."),
         Rung("many tokens", step(4, 50, 6, 4, 2, 4), "Any number of tokens."),
-        Rung("large scores", step(2, 5, 4, 3, 2, 2, 20.0), "Take off the largest score of each head before exp."),
+        Rung("large scores", step(2, 5, 4, 3, 2, 2, 90.0), "Take off the largest score of each head before exp."),
         Rung(AS_IT_WAS, step(2, 3, 4, 3, 2, 5), COPY, changes),
         Rung("the two parts nearly cancel",
             tuple(np.array(x) for x in ([[1.0]], [[-1.0]], [[1e8 + 1], [1e8]], [[1e8], [1e8]], [[[1.0]]], [[[1.0]]])),
