@@ -24,6 +24,7 @@ for number in days_with_exercises():
     import_module(f"variants.day{number}")  # registers its answers
 LONG = SLOW - {"multi_head", "first_leak"} | {"half_attention", "online_softmax"}  # a mutant of these takes long
 MANY = 200  # mutants of an exercise that are judged with --all
+OF_SLOW = {"assemble": 40}  # and of one whose mutants take seconds each
 FEW = 40  # by default one of so many of these
 THOROUGH = pytest.mark.thorough("more mutants of right answers are judged")
 
@@ -49,7 +50,7 @@ def some_mutants(day, grade_id, few):
     (name, *others) = reference
     answers = [reference if others else reference[name], *RIGHT[day, grade_id]]
     found = [each for answer in answers for each in mutants(answer)]
-    spread = found[:: len(found) // MANY + 1]
+    spread = found[:: len(found) // OF_SLOW.get(grade_id, MANY) + 1]
     return [each for place, each in enumerate(spread) if (place % FEW == 0) == few]
 
 
