@@ -21,7 +21,7 @@ WORK_FOLDER = (
 )  # for notebooks, guesses and grades: the checkout, or the current folder if only the package is installed
 LESSONS, SOLUTIONS, EXERCISES = "notebooks", "solutions", "exercises"  # folders of built notebooks
 # Built notebooks that belong to no day, beside the course map; a class gets them too.
-TO_LOOK_UP = ("grading", "symbols", "masks", "references")
+TO_LOOK_UP = ("grading", "symbols", "masks", "variants", "references")
 SOURCES = {LESSONS: "sources/lessons", SOLUTIONS: "sources/exercises"}  # folders of the sources of these notebooks
 
 

@@ -118,8 +118,8 @@ def test_the_names_of_the_days_are_those_of_the_lessons_the_readme_and_the_map()
 def test_the_links_of_the_course_map_lead_to_notebooks():
     page = (ROOT / "sources/lessons/course_map.md").read_text()
     links = re.findall(r"\]\(([^)]+)\)", page)
-    # the start, how an answer is graded, what to read, and the page of masks
-    assert len(links) == 2 * len(list((ROOT / "notebooks").glob("day*.ipynb"))) + 4
+    # the start, how an answer is graded, what to read, and the pages of masks and of variants
+    assert len(links) == 2 * len(list((ROOT / "notebooks").glob("day*.ipynb"))) + 5
     for link in links:
         assert (ROOT / "notebooks" / link).is_file(), link
 
