@@ -35,6 +35,7 @@ WINDOW = 64  # bytes of held-out text that are looked for in the training text
 WINDOWS = 200
 SETTLED = 200  # steps after which a loss says something
 LATEST = 20  # steps whose mean is the latest loss
+SMOOTHING = 100  # pairs that each row of counted pairs is given, so that none has a probability of 0
 EXACT = 1e-3
 LARGEST_CHANGE = 0.15  # of a matrix in one step, by its size; healthy rates give 0.01 to 0.1
 GPT_2 = 50304  # its vocabulary as nanoGPT rounds it up: what a model gets that was built without asking
@@ -116,7 +117,7 @@ def checkup_training(history: training.History, data: small_gpt.Data) -> Report:
     grown = statistics.fmean(norms[-LATEST:]) / statistics.fmean(norms[:LATEST])
     unigrams, bigrams = floors(data)
     most = unigrams - 0.3 * (unigrams - bigrams)
-    per_byte = now / math.log(2) / data.lengths[data.train].double().mean().item()
+    per_byte = small_gpt.per_byte(now, data.train, data)
     findings = [
         _first_loss(losses[0], math.log(data.tokenizer.vocabulary), GPT_2),
         _finding(
@@ -134,7 +135,7 @@ def checkup_training(history: training.History, data: small_gpt.Data) -> Report:
             "what stands before; lower the rate, warm up, and see that each layer has its residual and its norm",
         ),
         _finding(
-            "bits a byte", "training", per_byte, "above 1", per_byte < 1, "answers in sight",
+            "bits per byte", "training", per_byte, "above 1", per_byte < 1, "answers in sight",
             "so few steps cannot tell this text so well: the mask, the targets or the data show the answers",
         ),
     ]  # fmt: skip
@@ -149,6 +150,23 @@ def floors(data: small_gpt.Data) -> tuple[float, float]:
     tokens = data.train.numpy()
     single = _entropy(tokens[1:])
     return single, _entropy(tokens[:-1] * data.tokenizer.vocabulary + tokens[1:]) - _entropy(tokens[:-1])
+
+
+def floors_on_held_out(data: small_gpt.Data) -> tuple[float, float]:
+    """What the tokens and the pairs that were counted in the training text cost on the held-out text, nats a token.
+
+    What was never seen needs a probability, too: each token counts once more, and the pairs that begin with a token
+    get 100 more, shared out by the frequencies of the second token.
+    """
+    vocabulary = data.tokenizer.vocabulary
+    train, held_out = data.train.numpy(), data.held_out.numpy()
+    frequencies = np.bincount(train, minlength=vocabulary) + 1.0  # (vocabulary,)
+    frequencies /= frequencies.sum()
+    counts = np.bincount(train[:-1] * vocabulary + train[1:], minlength=vocabulary**2)
+    pairs = counts.reshape(vocabulary, vocabulary) + SMOOTHING * frequencies
+    pairs /= pairs.sum(1, keepdims=True)
+    before, after = held_out[:-1], held_out[1:]
+    return float(-np.log(frequencies[after]).mean()), float(-np.log(pairs[before, after]).mean())
 
 
 def _entropy(symbols: np.ndarray) -> float:

@@ -37,6 +37,7 @@ COUNTS = (1, 4, 8, 16)  # heads that are switched off together
 DRAWS = 3  # times that as many others are drawn
 TOKENS = 256  # of the text
 SINCE = 64  # queries from here on count for the first token
+SHOWN = 5  # heads that cost most alone
 LOOKING = 8  # of the best induction heads, whose scores are measured while others are off
 Score = Callable[..., Any]  # of the weights (T, T) of one head; for induction also of the period
 _KNOWN: WeakKeyDictionary[Decoder, tuple[Losses, list[Head]]] = WeakKeyDictionary()
@@ -81,7 +82,7 @@ class Dissection:
             f"{n} {self.kind} {'head' if n == 1 else 'heads'} off": (self.without,),
             f"{n} {'other' if n == 1 else 'others'} off, {len(self.others)} draws": self.others,
         }
-        head = ("", "text", "second copy", "induction heads look")
+        head = ("", "plays", "first copy", "second copy", "induction score")
         lines = ((name, *_describe(losses)) for name, losses in rows.items())
         return records.table([dict(zip(head, line, strict=True)) for line in lines])
 
@@ -137,6 +138,18 @@ def dissect(kind: str, n: int = 8, real: Real | None = None, own: Score | None =
     return _off(real, kind, facts.best(found, n), DRAWS)
 
 
+def each_alone() -> str:
+    """Return as text, from the record, the heads that cost most on the second copy when each is off alone."""
+    of_kinds = {kind: scores(kind) for kind in KINDS}
+    first, second = (torch.tensor(fact("each alone")[copy]) for copy in ("first", "second"))
+    rows = [
+        {"layer, head": f"{head}", "first copy": f"{first[head]:.2f}", "second copy": f"{second[head]:.2f}"}
+        | {kind: f"{each[head]:.2f}" for kind, each in of_kinds.items()}
+        for head in facts.best(second, SHOWN)
+    ]
+    return records.table(rows)
+
+
 def switch_off(off: Iterable[Head], real: Real, draws: int = DRAWS) -> Dissection:
     """Switch off these heads, and, several times, as many others."""
     return _off(real, "chosen", tuple(off), draws)
@@ -173,14 +186,12 @@ def _losses(real: Real, off: Iterable[Head], looking: Iterable[Head]) -> Losses:
     )
 
 
-def _describe(losses: tuple[Losses, ...]) -> tuple[str, str, str]:
-    """The numbers of one run, or the mean of several with the least and the largest."""
-    columns = zip(*((each.text, each.by_copy[1], each.looking) for each in losses), strict=True)
-    text, copy, looking = (
-        f"{np.mean(column):.2f}" + (f" ({min(column):.2f} to {max(column):.2f})" if len(column) > 1 else "")
-        for column in columns
+def _describe(losses: tuple[Losses, ...]) -> tuple[str, ...]:
+    """The numbers of one run, or the least and the largest of several."""
+    columns = zip(*((each.text, *each.by_copy[:2], each.looking) for each in losses), strict=True)
+    return tuple(
+        f"{min(column):.2f} to {max(column):.2f}" if len(column) > 1 else f"{column[0]:.2f}" for column in columns
     )
-    return text, copy, looking
 
 
 # --- the record -----------------------------------------------------------------------------------------------------
@@ -219,7 +230,19 @@ def measure(real: Real, quick: bool = False, say: Callable[[str], object] = prin
     heads = facts.best(found, LOOKING)
     off = [_as_row(real, "first token", heads, draws=1 if quick else DRAWS)]
     say(str(_from_row("first token", off[0])))
-    return [*rows, {"fact": "first token, no induction", "off": off}]
+    rows.append({"fact": "first token, no induction", "off": off})
+    return [*rows, {"fact": "each alone", "off": []} | _losses_without_each(real, layers=1 if quick else None)]
+
+
+def _losses_without_each(real: Real, layers: int | None) -> dict[str, list[list[float]]]:
+    """The loss on the first and the second copy with one head off, for each head of the first layers, or of all."""
+    copies = facts.copies(times=2)
+    heads = range(real.model.n_heads)
+    losses = [
+        [facts.loss_by_copy(real, copies, off=[(layer, head)]) for head in heads]
+        for layer in range(len(real.model.blocks))[:layers]
+    ]
+    return {copy: [[each[place] for each in row] for row in losses] for place, copy in enumerate(("first", "second"))}
 
 
 def _as_row(real: Real, kind: str, heads: list[Head], draws: int) -> dict[str, Any]:

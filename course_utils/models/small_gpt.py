@@ -150,6 +150,11 @@ def bits_per_byte(
     return nats / data.lengths[targets].sum().item() / math.log(2)
 
 
+def per_byte(nats: float, tokens: Tensor, data: Data) -> float:
+    """Return a loss in nats a token as bits per byte, for tokens (n,) as long as those of this text."""
+    return nats / math.log(2) / data.lengths[tokens].double().mean().item()
+
+
 def write(
     model: Decoder,
     tokenizer: BytePairs,

@@ -23,13 +23,15 @@ from course_utils.course import ROOT
 from course_utils.models.pretrained import store
 from course_utils.models.real import Real, load
 from course_utils.parts.collect import REFERENCE, Collected, collect
-from course_utils.parts.shares import TEXT, Share, Shares, shares
+from course_utils.parts.shares import Share, Shares, shares
 
 BENCHMARK = "smollm2-answers"
 STORED = Path(__file__).parents[1] / "data" / "models"
 PROMPT = "The parcel that we sent"
 WRITTEN = 12  # tokens
 FAULTY = "merge_heads"  # the part in which the fault is planted
+# read for the shares: so long that a cache and a mask with windows of 8 tokens drop some
+TEXT = "The parcel that we sent to the old doctor in the village by the sea arrived on Monday."
 NAMES = ("Juliet", "Cleopatra", "Capulet", "Siobhán", "Przemysław")  # read by the model's tokenizer
 
 
@@ -37,6 +39,11 @@ def merge_without_moving(x: Tensor) -> Tensor:
     """Merge heads with a fault: (B, h, T, d_head) -> (B, T, h · d_head) without moving the axis of heads back."""
     batch, heads, length, width = x.shape
     return x.reshape(batch, length, heads * width)
+
+
+def leave_unrotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    """A rotation that does not rotate: (B, h, T, d_head) -> the same."""
+    return x
 
 
 def find_fault(names: Sequence[str], is_well: Callable[[Sequence[str]], bool]) -> list[dict[str, Any]]:
@@ -79,9 +86,11 @@ def shares_table() -> str:
 def measure(real: Real, collected: Collected, most: int = WRITTEN) -> list[dict[str, Any]]:
     """Return the rows of the record."""
     tokens = real.encode(PROMPT)[0].tolist()
+    unrotated = replace(collected, swapped={"rotation": leave_unrotated})
     written = {
         "reference": real.tokenizer.decode(real.stream(tokens, most)),
         "answers": real.tokenizer.decode(collected.real(real).stream(tokens, most)),
+        "unrotated": real.tokenizer.decode(unrotated.real(real).stream(tokens, most)),
     }
     rows: list[dict[str, Any]] = [
         {"fact": "table", "rows": [list(row) for row in collected.table()]},
@@ -89,9 +98,15 @@ def measure(real: Real, collected: Collected, most: int = WRITTEN) -> list[dict[
         {
             "fact": "names",
             "pieces": [pieces(real, name) for name in NAMES],
+            "after a space": [pieces(real, f" {name}") for name in NAMES],
             "vocabulary": real.model.embedding.num_embeddings,
         },
-        {"fact": "shares", "text": TEXT, "rows": [asdict(share) for share in shares(collected, real)]},
+        {
+            "fact": "shares",
+            "text": TEXT,
+            "tokens": real.encode(TEXT).shape[1],
+            "rows": [asdict(share) for share in shares(collected, real, TEXT)],
+        },
     ]
     return [*rows, _fault(real, replace(collected, swapped={FAULTY: merge_without_moving}), most)]
 

@@ -149,6 +149,17 @@ def test_targets_that_are_the_inputs_are_shifted():
     assert (found.illness, found.found) == ("shifted targets", 0)
 
 
+def test_on_held_out_text_counting_costs_what_its_smoothed_shares_say():
+    tokens = torch.tensor([0, 1, 0, 1, 0, 1, 0, 2])
+    text = replace(data(), train=tokens, held_out=torch.tensor([0, 1, 3]))
+    seen = torch.ones(300).index_add(0, tokens, torch.ones(8))
+    single = seen / seen.sum()
+    pair = (3 + checkup.SMOOTHING * single[1]) / (4 + checkup.SMOOTHING)  # 0 is followed by 1 in three of four places
+    unseen = checkup.SMOOTHING * single[3] / (3 + checkup.SMOOTHING)
+    expected = -(single[1] * single[3]).log() / 2, -(pair * unseen).log() / 2
+    assert checkup.floors_on_held_out(text) == pytest.approx([number.item() for number in expected], rel=1e-5)
+
+
 def test_the_floors_are_the_entropies_of_counting():
     same = small_gpt.data_of(b"ab" * 500, 256)
     assert checkup.floors(same) == pytest.approx((math.log(2), 0.0), abs=1e-2)

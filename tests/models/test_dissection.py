@@ -52,6 +52,16 @@ def test_first_token_heads_cost_little_but_for_induction_heads_among_them():
     assert apart.without.by_copy[1] < dissect("first token", 8).without.by_copy[1] - 3
 
 
+def test_a_head_that_no_score_finds_is_among_those_that_cost_most_alone():
+    _, *rows = dissection.each_alone().splitlines()
+    assert len(rows) == dissection.SHOWN and rows[0].startswith("(16, 0)")
+    assert any(row.startswith("(1, 3)") for row in rows)
+    assert max(scores(kind)[1, 3] for kind in KINDS) < 0.1
+    alone = torch.tensor(dissection.fact("each alone")["second"])
+    for kind in KINDS:
+        assert alone[dissect(kind, 1).heads[0]].item() == pytest.approx(dissect(kind, 1).without.by_copy[1], abs=1e-2)
+
+
 def test_a_dissection_is_told_as_a_table():
     lines = str(dissect("induction", 8)).splitlines()
     assert [line.split("  ")[0] for line in lines[1:]] == [

@@ -44,7 +44,7 @@ def test_each_ablation_learns_from_the_past_alone(way):
 
 def test_each_ablation_takes_away_what_its_name_says():
     models = {way: record.ablated(way) for way in record.ABLATIONS}
-    shipped = models["as it ships"]
+    shipped = models[record.WHOLE]
     names = set(shipped.state_dict())
     assert not [name for name in models["without norm"].state_dict() if "norm" in name]
     assert not [name for name in models["without gate"].state_dict() if "gate" in name]
@@ -53,13 +53,26 @@ def test_each_ablation_takes_away_what_its_name_says():
     assert set(models["with learned positions"].state_dict()) - names == {"embedding.places"}
     assert models["with PyTorch's initialisation"].embedding.weight.std() > 0.9
     counts = {way: sum(weights.numel() for weights in model.parameters()) for way, model in models.items()}
-    assert counts["without gate"] == counts["without residual"] == counts["as it ships"]
+    assert counts["without gate"] == counts["without residual"] == counts[record.WHOLE]
     recipes = {way: dict(ablation.recipe) for way, ablation in record.ABLATIONS.items() if ablation.recipe}
     assert len(recipes) == 5 and all(len(recipe) == 1 for recipe in recipes.values())
 
 
+def test_models_are_compared_with_the_one_of_the_same_seed():
+    runs = {"kind": "ablation", "losses": [5.0]}
+    bits = dict.fromkeys(record.ABLATIONS, (1.5, 2.5)) | {record.WHOLE: (1.0, 3.0)}
+    rows = [
+        {**runs, "way": way, "seed": seed, "bits_per_byte": each[seed]} for way, each in bits.items() for seed in (1, 0)
+    ]
+    whole, *others = record.ablations({"rows": rows})
+    assert whole["worse"] == [0, 0] and all(row["worse"] == [-0.5, 0.5] for row in others)
+    assert [row["way"] for row in others if row["recipe"]][:2] == ["without warm-up", "without cosine"]
+    (line,) = record.worse_by_seed([whole, others[0]]).splitlines()
+    assert line.split("  ")[0] == "without residual" and line.endswith("+0.000 (-0.500 to +0.500)")
+
+
 def test_a_block_without_residual_adds_nothing():
-    with_it, without = randomised("as it ships"), randomised("without residual")
+    with_it, without = randomised(record.WHOLE), randomised("without residual")
     x = torch.randn(1, 5, 64, generator=torch.Generator().manual_seed(2))
     block = with_it.blocks[0]
     bare = record.WithoutResidual(block)

@@ -47,61 +47,79 @@ def whose(days: Mapping[str, int]) -> Figure:
 
 
 def heads(scores: Mapping[str, Any]) -> Figure:
-    """Draw the score of each head, a panel for each kind. scores: kind -> (layers, heads)."""
-    fig = new_figure(720, 250)
+    """Draw the score of each head, a panel for each kind, layers in rows. scores: kind -> (layers, heads)."""
+    fig = new_figure(720, 330)
+    axes = fig.subplots(1, len(scores))
     told = []
-    for ax, (kind, each) in zip(fig.subplots(1, len(scores)), scores.items(), strict=True):
+    for ax, (kind, each) in zip(axes, scores.items(), strict=True):
         numbers = np.asarray(each)
-        ax.imshow(numbers.T, cmap=palette.colormap(), vmin=0, vmax=1, aspect="auto")
-        ax.set(title=kind, xlabel="layer", ylabel="head")
+        image = ax.imshow(numbers, cmap=palette.colormap(), vmin=0, vmax=1, aspect="auto")
+        ax.set(title=kind, xlabel="head", xticks=range(0, numbers.shape[1], 2))
         layer, head = np.unravel_index(numbers.argmax(), numbers.shape)
-        told.append(f"{kind}: {(numbers > 0.5).sum()} heads above 0.5, the most {numbers.max():.2f}, "
-                    f"head {head} of layer {layer}")  # fmt: skip
+        layers = np.unique(np.nonzero(numbers > 0.5)[0])
+        told.append(
+            f"{kind}: {(numbers > 0.5).sum()} heads above 0.5, in layers {layers.min()} to {layers.max()}, the most "
+            f"{numbers.max():.2f}, head {head} of layer {layer}"
+        )
+    axes[0].set_ylabel("layer")
     fig.tight_layout()
+    fig.colorbar(image, ax=axes, label="score", fraction=0.05, pad=0.02)
     return described(fig, f"The score of each head, 0 to 1, by layer: {'; '.join(told)}.", f"{listed(told)}.")
 
 
 def switched_off(kinds: Mapping[str, Dissection]) -> Figure:
-    """Draw the loss on the second copy and on a text with the best heads of each kind off, beside as many others."""
+    """Draw what the best heads of each kind cost on the second copy and on a text, beside as many others."""
     fig = new_figure(720, 260)
     told = []
     panels = (("second copy of random tokens", lambda each: each.by_copy[1]), ("plays", lambda each: each.text))
     for ax, (title, loss) in zip(fig.subplots(1, 2), panels, strict=True):
         for place, (kind, found) in enumerate(kinds.items()):
-            others = [loss(each) for each in found.others]
-            bar = ax.bar(place, loss(found.without), 0.5, color=palette.WRONG)
-            ax.bar_label(bar, fmt="%.2f")
+            rise, *others = (loss(each) - loss(found.whole) for each in (found.without, *found.others))
+            bar = ax.bar(place, rise, 0.5, color=palette.WRONG)
+            ax.bar_label(bar, fmt="%+.2f", padding=2)
             ax.plot([place + 0.36] * len(others), others, "_", color=palette.INK, markersize=10)
-            told.append(f"{title}, {kind}: {loss(found.without):.2f}, others {min(others):.2f} to {max(others):.2f}")
-        ax.axhline(loss(found.whole), color=palette.INK, linestyle=":", linewidth=1)
-        told.append(f"{title}, all heads on: {loss(found.whole):.2f}")
+            told.append(f"{title}, {kind}: {rise:+.2f}, others {min(others):+.2f} to {max(others):+.2f}")
+        ax.axhline(0, color=palette.INK, linewidth=1)
         ax.set_xticks(range(len(kinds)), [kind.replace(" ", "\n") for kind in kinds])
-        ax.set(title=title, ylabel="loss (nats per token)", ylim=(0, 1.12 * ax.get_ylim()[1]))
+        ax.set(title=title, ylabel="rise of the loss (nats)")
+        ax.margins(y=0.12)
     fig.tight_layout()
     return described(
         fig,
-        f"The loss with eight heads of each kind off: {'; '.join(told)}.",
-        "Dotted: all heads on. A dash beside each bar is one draw of eight other heads.",
+        f"By how much the loss rises with eight heads of each kind off: {'; '.join(told)}.",
+        "Red bars: these eight heads off. A dash beside a bar is one draw of eight other heads.",
     )
 
 
 def vocabularies(
-    sizes: Sequence[int], lengths: Sequence[float], nats: Sequence[float], bits: Sequence[float]
+    sizes: Sequence[int],
+    lengths: Sequence[float],
+    nats: Sequence[float],
+    bits: Sequence[float],
+    held_out: Sequence[float],
 ) -> Figure:
-    """Draw against the vocabulary: bytes per token, and a counting model's loss per token and per byte."""
+    """Draw against the vocabulary: bytes per token, and what counting pairs costs per token and per byte."""
     fig = new_figure(720, 240)
+    axes = fig.subplots(1, 3)
     titles = ("bytes per token", "nats per token, by pairs", "bits per byte, by pairs")
     told = []
-    for ax, numbers, title in zip(fig.subplots(1, 3), (lengths, nats, bits), titles, strict=True):
+    for ax, numbers, title in zip(axes, (lengths, nats, bits), titles, strict=True):
         _by_size(ax, sizes, numbers, title)
-        points = ", ".join(f"{number:.2f} at {size:,}" for size, number in zip(sizes, numbers, strict=True))
-        told.append(f"{title}: {points}")
+        told.append(f"{title}: {_points(sizes, numbers)}")
+    axes[2].plot(sizes, held_out, color=palette.BLUE, marker="s", linestyle="--")
+    axes[2].set_ylim(0, 1.12 * max(held_out))
+    axes[2].text(sizes[-1], held_out[-1] + 0.3, "held out", ha="right", color=palette.BLUE)
+    axes[2].text(sizes[-1], bits[-1] - 0.5, "counted", ha="right", color=palette.QUERY)
     fig.tight_layout()
     return described(
         fig,
-        f"Against the size of the vocabulary: {'; '.join(told)}.",
-        "A larger vocabulary has fewer and longer tokens. Each is harder to tell, and each byte easier.",
+        f"Against the size of the vocabulary: {'; '.join(told)}; on held-out text: {_points(sizes, held_out)}.",
+        "Violet: on the text that was counted. Dashed: the same counts on held-out text.",
     )
+
+
+def _points(sizes: Sequence[int], numbers: Sequence[float]) -> str:
+    return ", ".join(f"{number:.2f} at {size:,}" for size, number in zip(sizes, numbers, strict=True))
 
 
 def _by_size(ax: Axes, sizes: Sequence[int], numbers: Sequence[float], title: str) -> None:
@@ -111,43 +129,66 @@ def _by_size(ax: Axes, sizes: Sequence[int], numbers: Sequence[float], title: st
     ax.set(title=title, xlabel="vocabulary", ylim=(0, 1.12 * max(numbers)))
 
 
-def taken_away(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Draw the bits per byte of each ablation: the mean as a dot, least to largest as a bar. rows as `ablations`."""
-    fig = new_figure(680, 40 + 26 * len(rows))
-    ax = fig.add_axes((0.36, 0.15, 0.6, 0.83))
-    shipped = rows[0]
-    ax.axvspan(shipped["low"], shipped["high"], color=palette.INK, alpha=0.2, linewidth=0)
+def taken_away(rows: Sequence[Mapping[str, Any]], marks: Mapping[str, float]) -> Figure:
+    """Draw the bits per byte of each seed of each ablation.
+
+    rows: as `ablations` gives them, the model with everything first. marks: what else gives so many bits per byte.
+    """
+    fig = new_figure(680, 66 + 26 * len(rows))
+    ax = fig.add_axes((0.36, 46 / (66 + 26 * len(rows)), 0.6, 26 * len(rows) / (66 + 26 * len(rows))))
+    for name, bits in marks.items():
+        ax.axvline(bits, color=palette.INK, linestyle=":", linewidth=1)
+        ax.text(bits, 1.01, name, ha="center", va="bottom", transform=ax.get_xaxis_transform())
+    told = []
     for place, row in enumerate(rows):
-        worse = row["low"] > shipped["high"]
-        colour = palette.WRONG if worse else palette.GREEN if row["high"] < shipped["low"] else palette.INK
+        worse = row["worse"]
+        colour = palette.WRONG if min(worse) > 0 else palette.GREEN if max(worse) < 0 else palette.INK
         ax.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=5, alpha=0.5, solid_capstyle="butt")
         ax.plot(row["mean"], place, "o", color=colour)
+        told.append(f"{row['way']} {row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f})")
     ax.set_yticks(range(len(rows)), [row["way"] for row in rows])
     ax.invert_yaxis()
     ax.set_xlabel("bits per byte on held-out text")
-    told = "; ".join(f"{row['way']} {row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f})" for row in rows)
+    yardsticks = listed([f"{name} {bits:.2f}" for name, bits in marks.items()])
     return described(
         fig,
-        f"Bits per byte on held-out text, mean of five seeds with the least and the largest: {told}.",
-        "A bar reaches from the least to the largest of five seeds. Grey is the range of the model as it ships.",
+        f"Bits per byte on held-out text, mean of five seeds with the least and the largest: {'; '.join(told)}. "
+        f"For comparison: {yardsticks}.",
+        "A dot is the mean of five seeds, a bar goes from the least to the largest. Red: worse with each seed. "
+        "Green: better with each.",
     )
 
 
-def run(losses: Sequence[float], rates: Sequence[float], norms: Sequence[float], averaged: int) -> Figure:
-    """Draw a training: its loss, learning rate and gradient norm by step, each the mean of so many steps."""
+def run(
+    losses: Sequence[float],
+    rates: Sequence[float],
+    norms: Sequence[float],
+    averaged: int,
+    floors: Mapping[str, float],
+) -> Figure:
+    """Draw a training by step, each point the mean of so many: its loss with some floors, its rate, gradient norms."""
     fig = new_figure(720, 240)
+    axes = fig.subplots(1, 3, width_ratios=(1.5, 1, 1))
     steps = averaged * (np.arange(len(losses)) + 0.5)
-    panels = ((losses, "loss (nats per token)", palette.QUERY), (rates, "learning rate", palette.GREEN))
+    panels = (
+        (losses, "loss (nats per token)", palette.QUERY),
+        (rates, "learning rate", palette.GREEN),
+        (norms, "norm of the gradient", palette.BLUE),
+    )
     told = []
-    for ax, (numbers, title, colour) in zip(
-        fig.subplots(1, 3), (*panels, (norms, "norm of the gradient", palette.BLUE)), strict=True
-    ):
+    for ax, (numbers, title, colour) in zip(axes, panels, strict=True):
         ax.plot(steps, numbers, color=colour)
         ax.set(title=title, xlabel="step", ylim=(0, None))
         told.append(f"{title} {numbers[0]:.3g} at first, {max(numbers):.3g} at most, {numbers[-1]:.3g} at the end")
+    axes[0].set_ylim(2, 7.6)
+    axes[2].axhline(1, color=palette.INK, linestyle=":", linewidth=1)
+    for name, floor in floors.items():
+        axes[0].axhline(floor, color=palette.INK, linestyle="--", linewidth=1)
+        axes[0].text(steps[-1], floor + 0.06, f"{name}: {floor:.2f}", ha="right", va="bottom")
     fig.tight_layout()
     return described(
         fig,
-        f"A training by step, each point the mean of {averaged} steps: {'; '.join(told)}.",
-        f"Each point is the mean of {averaged} steps.",
+        f"A training by step, each point the mean of {averaged} steps: {'; '.join(told)}. Dashed beside the loss: "
+        f"{listed([f'{name} {floor:.2f}' for name, floor in floors.items()])}.",
+        f"Each point is the mean of {averaged} steps. Dotted: the norm to which a gradient is clipped.",
     )
