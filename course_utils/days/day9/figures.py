@@ -192,3 +192,21 @@ def run(
         f"{listed([f'{name} {floor:.2f}' for name, floor in floors.items()])}.",
         f"Each point is the mean of {averaged} steps. Dotted: the norm to which a gradient is clipped.",
     )
+
+
+def at_equal_minutes(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw the bits per byte of each training of the benchmark, a bar for each."""
+    fig = new_figure(680, 200)
+    ax = fig.add_axes((0.36, 0.2, 0.56, 0.76))
+    colours = [palette.INK, palette.INK, palette.BLUE, palette.QUERY]
+    bars = ax.barh([row["model"] for row in rows], [row["bits_per_byte"] for row in rows], color=colours)
+    ax.bar_label(bars, fmt=" %.2f")
+    ax.invert_yaxis()
+    ax.set_xlabel("bits per byte on held-out text")
+    told = "; ".join(f"{row['model']} {row['bits_per_byte']:.2f} in {row['seconds']:.0f} s" for row in rows)
+    best = min(rows[:2], key=lambda row: row["bits_per_byte"])
+    return described(
+        fig,
+        f"Bits per byte on held-out text: {told}.",
+        f"At equal minutes ours has {rows[-1]['bits_per_byte'] / best['bits_per_byte']:.2f} times as many bits.",
+    )
