@@ -196,8 +196,8 @@ def run(
 
 def at_equal_minutes(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw the bits per byte of each training of the benchmark, a bar for each."""
-    fig = new_figure(680, 200)
-    ax = fig.add_axes((0.36, 0.2, 0.56, 0.76))
+    fig = new_figure(680, 220)
+    ax = fig.add_axes((0.36, 0.28, 0.56, 0.68))
     colours = [palette.INK, palette.INK, palette.BLUE, palette.QUERY]
     bars = ax.barh([row["model"] for row in rows], [row["bits_per_byte"] for row in rows], color=colours)
     ax.bar_label(bars, fmt=" %.2f")
