@@ -22,7 +22,7 @@ SCRIPT = Path(__file__).parent / "answers" / "answers.js"
 EDITOR = Path(__file__).parent / "answers" / "codemirror.js"
 NEEDS_TORCH = (
     '<p class="course-needs-torch">This exercise needs PyTorch, which does not run on a web page. '
-    "Do it in JupyterLab, which <code>make lab</code> opens.</p>"
+    'Do it in JupyterLab: <a href="../start.html">get the course</a>.</p>'
 )
 TORCH_MARK = ' <span class="course-needs-torch-mark">(PyTorch)</span>'
 TOTAL = """<div class="course-here course-total"><p>Write your answers here, and press <b>Check</b>: nothing has to be

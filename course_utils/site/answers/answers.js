@@ -6,8 +6,9 @@ import { keepAnswer, onOtherTab, readAnswer, readDay } from "./answer_store.js";
 import { give, onStage, reasonAgainst, stop, warmUp } from "./python_client.js";
 
 const REFUSED = "Your browser keeps nothing of this page. Download your work as a notebook before you close it.";
-const TO_WRITE = 'raise NotImplementedError("your code goes here")';
+const TO_WRITE = /raise NotImplementedError\("your code goes here"\)|(?<=^\w+ = )None/m; // what is typed takes its place
 const NOT_CHECKED = "not checked yet";
+const LONG = 8; // seconds after which one may have forgotten that Stop is there
 const KEYS = "Shift+Enter checks. Tab indents; Escape, then Tab leaves the editor.";
 const OTHER_TAB = "This answer was changed in another tab. ";
 const OUT_OF_DATE = "You have changed the text since this check.";
@@ -32,6 +33,11 @@ const element = (name, attributes = {}, ...children) => {
   return made;
 };
 
+const rounded = (points) => Number(points.toFixed(2));
+// With a mouse one goes on writing after a press; by keyboard one goes on with the buttons, and a phone's keyboard
+// would cover the result.
+const isByMouse = (event) => event.pointerType === "mouse";
+
 class Answer {
   constructor(place) {
     this.place = place;
@@ -44,6 +50,7 @@ class Answer {
     this.checked = null; // what was kept at the last check, whose result is shown
     this.busy = null; // what runs: { doing, at, since, timer }
     this.editor = null;
+    this.typed = ""; // while the editor loads
     this.taking = false; // whether a kept text comes into the editor
     this.draw();
   }
@@ -51,10 +58,10 @@ class Answer {
   draw() {
     const button = (text, title, onclick) => element("button", { type: "button", textContent: text, title, onclick });
     this.buttons = {
-      check: button("Check", "Shift+Enter", () => this.check()),
-      run: button("Run", "Run the cell and show what it prints", () => this.run()),
+      check: button("Check", "Shift+Enter", (event) => this.check(isByMouse(event))),
+      run: button("Run", "Run the cell and show what it prints", (event) => this.run(isByMouse(event))),
       stop: button("Stop", "End what runs", stop),
-      reset: button("Reset", "Restore the starting code", () => this.reset()),
+      reset: button("Reset", "Restore the starting code", (event) => this.reset(isByMouse(event))),
     };
     this.buttons.check.className = "course-check";
     this.buttons.stop.hidden = true;
@@ -72,6 +79,7 @@ class Answer {
       const types = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey;
       if (this.editor || !(types || event.key === "Enter")) return;
       event.preventDefault();
+      if (types && (this.typed || event.key !== " ")) this.typed += event.key;
       this.write();
     });
     this.state = element("span", { className: "course-state" });
@@ -128,7 +136,8 @@ class Answer {
     }
     const { doing, at, since } = this.busy;
     const seconds = `${Math.floor((Date.now() - since) / 1000)} s`;
-    this.state.textContent = `${doing} … ${at ? `${at}, ` : ""}${seconds}`;
+    const reminder = Date.now() - since > 1000 * LONG ? "; Stop ends it" : "";
+    this.state.textContent = `${doing} … ${at ? `${at}, ` : ""}${seconds}${reminder}`;
   }
 
   // Keep a text that was typed or brought. One that was checked last, or that passed earlier, needs no new check.
@@ -140,12 +149,12 @@ class Answer {
   }
 
   // Load the editor in place of the text, and Python beside it.
-  async write() {
+  async write(focus = true) {
     const reason = reasonAgainst();
     if (reason) return this.say(reason);
     this.opening ??= this.open();
     await this.opening;
-    this.editor.focus();
+    if (focus) this.editor.focus();
     return undefined;
   }
 
@@ -153,15 +162,19 @@ class Answer {
     warmUp();
     this.data = await dataOf(this.day);
     await course.load("codemirror.js");
-    const text = this.kept.source ?? this.data.stubs[this.exercise];
+    const before = this.kept.source ?? this.data.stubs[this.exercise];
+    const place = TO_WRITE.exec(before);
+    const start = place ? place.index : before.length;
+    const end = start + (place ? place[0].length : 0);
+    const { typed } = this;
+    const text = typed ? before.slice(0, start) + typed + before.slice(end) : before;
     this.code.replaceChildren();
     for (const name of ["tabindex", "role", "aria-label"]) this.code.removeAttribute(name);
-    const start = text.indexOf(TO_WRITE); // what is typed takes its place
     this.keys.hidden = false;
     this.editor = course.editor({
       parent: this.code,
       text,
-      selection: start < 0 ? { anchor: text.length } : { anchor: start, head: start + TO_WRITE.length },
+      selection: typed ? { anchor: start + typed.length } : { anchor: start, head: end },
       label: `Your answer to ${this.exercise}`,
       onChange: (source) => {
         if (!this.taking) this.change(source);
@@ -171,6 +184,7 @@ class Answer {
         return true;
       },
     });
+    if (typed) this.change(text);
   }
 
   async keep({ source, status, points }) {
@@ -204,8 +218,8 @@ class Answer {
     this.conflict.hidden = false;
   }
 
-  async check() {
-    await this.work("check", (message, cell) => {
+  async check(focus = false) {
+    await this.work("check", focus, (message, cell) => {
       if (message.kind === "progress") return this.showStep(message.text);
       if (message.kind !== "record") return this.say(message.text);
       this.result.innerHTML = message.html;
@@ -223,23 +237,25 @@ class Answer {
     });
   }
 
-  async run() {
+  async run(focus = false) {
     let printed = "";
-    await this.work("run", ({ kind, text }) => {
-      if (kind === "printing")
+    await this.work("run", focus, ({ kind, text }) => {
+      if (kind === "printing") {
         printed = text; // so far
-      else if (kind === "failed") this.say(printed ? `${printed.trimEnd()}\n\n${text}` : text);
+        this.say(printed);
+      } else if (kind === "failed") this.say(printed ? `${printed.trimEnd()}\n\n${text}` : text);
       else this.say(text || NOTHING_PRINTED);
     });
   }
 
   // Send the answer to Python, with all that it may use, and pass on what comes back.
-  async work(task, show) {
-    await this.write();
+  async work(task, focus, show) {
+    await this.write(focus);
     if (!this.editor) return;
     const [earlier, cell] = [await this.earlier(), this.editor.text];
-    if (this.buttons.check.disabled) return; // it runs already
+    if (this.busy) return; // it runs already
     this.checked = null;
+    this.outdated.hidden = true;
     this.result.replaceChildren();
     const { day, exercise, data } = this;
     give({ task, day, exercise, given: data.given, earlier, cell }, (message) => {
@@ -264,9 +280,9 @@ class Answer {
     const timer = isBusy ? setInterval(() => this.showState(), 1000) : 0;
     this.busy = isBusy ? { doing, at: "", since: Date.now(), timer } : null;
     this.showState();
+    if (!isBusy && document.activeElement === this.buttons.stop) this.buttons.check.focus();
     this.buttons.stop.hidden = !isBusy;
-    this.buttons.check.disabled = isBusy;
-    this.buttons.run.disabled = isBusy;
+    for (const each of [this.buttons.check, this.buttons.run]) each.setAttribute("aria-disabled", isBusy);
     if (!isBusy) this.place.dataset.finished = Number(this.place.dataset.finished ?? 0) + 1;
     onStage((stage) => this.showStage(isBusy ? stage : null));
   }
@@ -297,8 +313,8 @@ class Answer {
     if (hidden > 0) scrollBy({ top: hidden, behavior: "instant" });
   }
 
-  async reset() {
-    await this.write();
+  async reset(focus = false) {
+    await this.write(focus);
     if (!this.editor) return;
     if (this.editor.text !== this.data.stubs[this.exercise] && !confirm("Restore the starting code and discard yours?"))
       return;
@@ -321,7 +337,7 @@ function showTotal() {
   if (!line) return;
   const earned = answers.reduce((sum, answer) => sum + answer.kept.points, 0);
   const full = answers.reduce((sum, answer) => sum + answer.full, 0);
-  line.querySelector(".course-sum").textContent = `${earned} of ${full} points`;
+  line.querySelector(".course-sum").textContent = `${rounded(earned)} of ${full} points`;
 }
 
 function offerNotebooks(line) {
@@ -371,7 +387,7 @@ async function takeAll(day, { stubs }, sources) {
   if (lost.length && !confirm(question)) return "";
   for (const answer of mine) {
     await answer.change(sources[answer.exercise]);
-    answer.take(answer.kept);
+    answer.take({ ...answer.kept, version: answer.version });
   }
   for (const name of written.filter((name) => !mine.some(({ exercise }) => exercise === name))) {
     await keepAnswer(day, name, { source: sources[name], status: "", points: 0 }).catch(() => {});
@@ -386,7 +402,7 @@ const countAnswers = ({ length }) => `${length} ${length === 1 ? "answer" : "ans
 async function showDay(line) {
   const kept = await readDay(Number(line.dataset.day)).catch(() => ({}));
   const earned = Object.values(kept).reduce((sum, { points }) => sum + points, 0);
-  line.querySelector("span").textContent = String(earned);
+  line.querySelector("span").textContent = String(rounded(earned));
 }
 
 course.python = document.querySelector(".course-answer")?.dataset.python;
