@@ -171,7 +171,22 @@ def test_it_works_by_keyboard_alone(opened):
     page.get_by_text("Escape, then Tab leaves the editor.").wait_for()
     page.keyboard.press("Escape")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Check"
+    focused = "document.activeElement.textContent"
+    assert page.evaluate(focused) == "Check"
+    result_after(place, lambda: page.keyboard.press("Enter"))
+    assert page.evaluate(focused) == "Check"
+    page.keyboard.press("Tab")
+    assert page.evaluate(focused) == "Run"
+
+
+def test_what_is_typed_while_the_editor_loads_is_kept(opened):
+    page = opened("index")
+    page.locator(".course-code").focus()
+    page.keyboard.type("m = max(row)")
+    editor = place_of(page).locator(".cm-content")
+    editor.wait_for()
+    text = editor.inner_text()
+    assert "    m = max(row)" in text and "your code goes here" not in text
 
 
 SLIPS = {  # what replaces what in the course's answer
@@ -390,6 +405,9 @@ def test_a_page_takes_back_what_jupyterlab_saved(opened, lab, tmp_path):
         place_of(page, name).locator(".course-code").click()
         assert place_of(page, name).locator(".cm-content").inner_text().split() == source.split()
         assert "✓" in result_of(place_of(page, name))
+    again = opened.again(page.context, DAY1)
+    for name in changed:
+        place_of(again, name).get_by_text("✓").wait_for()
 
 
 def test_answers_that_need_torch_come_back_with_the_download(opened, tmp_path):
