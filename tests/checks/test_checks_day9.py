@@ -1,5 +1,6 @@
 """The checks of day 9: what its statements promise, held against other ways to compute the same."""
 
+import inspect
 import math
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_models_are_as_ill_as_the_statement_promises(hidden):
         logits, (B, T) = model(tokens), tokens.shape
         loss = F.cross_entropy(torch.tensor(logits[:, :-1]).flatten(0, 1), torch.tensor(tokens[:, 1:]).flatten())
         assert not 0.05 < abs(loss - math.log(vocabulary)) < 0.3, rung.name
-        sees = model.sees(B, T) > 0
+        sees = inspect.getclosurevars(model).nonlocals["sees"](B, T) > 0
         for b in range(B):
             for t in range(T):
                 for word in set(range(vocabulary)) - {int(tokens[b, t])}:

@@ -97,7 +97,7 @@ const seen = (place) => ({
   loading: !part(place, "course-loading").hidden,
 });
 const press = async (place, text) => {
-  button(place, text).onclick();
+  button(place, text).onclick({ pointerType: "mouse" });
   await tick();
 };
 const finish = async (record = {}) => {

@@ -6,7 +6,8 @@ import { keepAnswer, onOtherTab, readAnswer, readDay } from "./answer_store.js";
 import { give, onStage, reasonAgainst, stop, warmUp } from "./python_client.js";
 
 const REFUSED = "Your browser keeps nothing of this page. Download your work as a notebook before you close it.";
-const TO_WRITE = /raise NotImplementedError\("your code goes here"\)|(?<=^\w+ = )None/m; // what is typed takes its place
+// What is typed takes the place of this.
+const TO_WRITE = /raise NotImplementedError\("your code goes here"\)|(?<=^\w+ = )None/m;
 const NOT_CHECKED = "not checked yet";
 const LONG = 8; // seconds after which one may have forgotten that Stop is there
 const KEYS = "Shift+Enter checks. Tab indents; Escape, then Tab leaves the editor.";
