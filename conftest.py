@@ -4,12 +4,11 @@ Two hooks for those who write tests. A test that takes long by nature is marked 
 and runs with `--all`. What a test needs and a machine may lack stands in `tests/helpers/needs.py`.
 """
 
-import math
 import os
 import re
+import statistics
 import time
 from collections import Counter, defaultdict
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,11 +35,14 @@ FIRST = (
 BY_DAY = re.compile(r"(tests/(?:checks/test_(?:checks|mutants|smallest)|grading/test_graded_days)\.py):.*\[(day\d+)\b")
 MAX_WORKERS = 8  # each takes a gigabyte of memory
 BUDGET = int(os.environ.get("BUDGET", 0))  # processor seconds that a run may take, as CI sets it; 0 is no limit
-LOOP_SECONDS = 0.073  # processor seconds of the loop in `_slowness` on the machine for which CI's budget was set
+LOOP_SECONDS = 0.0073  # processor seconds of `_run_loop` on the machine for which CI's budget was set
+LOOK_EVERY = 5.0  # seconds between two looks at how fast the machine is, which changes while others use it too
 _skipped: Counter[str] = Counter()
 _omitted: Counter[tuple[str, str]] = Counter()  # of (what is done, the folder or file)
 _not_run: list[str] = []
 _processor_seconds: list[float] = []  # processor seconds of each worker
+_loop_seconds: list[float] = []  # of `_run_loop`, now and then while the tests run, in each worker
+_looked = -LOOK_EVERY  # when that was last measured
 
 
 @pytest.fixture
@@ -156,6 +158,13 @@ class _CourseCell(IPyNbCell):
 # How a run ends -----------------------------------------------------------------------------------------------------
 
 
+def pytest_runtest_setup():
+    global _looked
+    if BUDGET and time.monotonic() - _looked > LOOK_EVERY:
+        _loop_seconds.append(_run_loop())
+        _looked = time.monotonic()
+
+
 def pytest_runtest_logreport(report):
     if report.skipped and not hasattr(report, "wasxfail"):
         _skipped[_reason(report)] += 1
@@ -173,6 +182,7 @@ def pytest_sessionfinish(session):
     _processor_seconds.append(sum(os.times()[:4]))
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput |= {"omitted": list(_omitted.items()), "seconds": _processor_seconds}
+        session.config.workeroutput["loops"] = _loop_seconds
     if session.exitstatus == 0 and (_not_run or _forbidden() or _over_budget()):
         session.exitstatus = 1
 
@@ -182,6 +192,7 @@ def pytest_testnodedown(node, error):
     """A worker of xdist has ended. Each collects everything, so one tells what all left out."""
     report = getattr(node, "workeroutput", {})
     _processor_seconds.extend(report.get("seconds", []))
+    _loop_seconds.extend(report.get("loops", []))
     if not _omitted:
         _omitted.update({tuple(of): count for of, count in report.get("omitted", [])})
 
@@ -234,19 +245,22 @@ def _budget() -> float:
     return BUDGET * _slowness()
 
 
-@cache
 def _slowness() -> float:
-    """How many times as long as on the machine of LOOP_SECONDS a loop takes here, at least 1; the best of five runs."""
-    best = math.inf
-    for _ in range(5):
-        began = time.process_time()
-        total = 0
-        table = {}
-        for i in range(1_000_000):
-            total += i * i % 7
-            table[i % 1000] = total
-        best = min(best, time.process_time() - began)
-    return max(1.0, best / LOOP_SECONDS)
+    """How many times as long as on the machine of LOOP_SECONDS a loop took while the tests ran, at least 1."""
+    if not _loop_seconds:  # no test ran
+        return 1.0
+    return max(1.0, statistics.fmean(_loop_seconds) / LOOP_SECONDS)
+
+
+def _run_loop() -> float:
+    """Return how many processor seconds a loop takes."""
+    began = time.process_time()
+    total = 0
+    table = {}
+    for i in range(100_000):
+        total += i * i % 7
+        table[i % 1000] = total
+    return time.process_time() - began
 
 
 def _reason(report) -> str:
