@@ -132,8 +132,7 @@ def _undetected(name: str, tries: str, source: str, grade_id: str = "softmax_row
 
 
 def _tiled(name: str, tries: str, hidden: str, status: str = "failed") -> Entry:
-    source = {"tiled_attention": TILES.replace("{hidden}", hidden)}
-    return Entry(name, tries, in_answers(source, 6), {"tiled_attention": status}, 6)
+    return answer_entry(name, tries, "tiled_attention", TILES.replace("{hidden}", hidden), status, day=6)
 
 
 def _looping(name: str, tries: str, source: str) -> Entry:

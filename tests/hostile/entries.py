@@ -156,8 +156,8 @@ def cheat(attack: str, **also: str) -> Callable[[Path], Path]:
 
 
 def answer_entry(
-    name: str, tries: str, grade_id: str, source: str, status: str = "failed", listed: bool = False
+    name: str, tries: str, grade_id: str, source: str, status: str = "failed", listed: bool = False, day: int = 1
 ) -> Entry:
     """An entry that is one answer. If it is listed, a teacher is shown its lines, and it loses no points."""
     deserves = {} if listed else {grade_id: status}
-    return Entry(name, tries, in_answers({grade_id: source}), deserves, listed=(grade_id,) if listed else ())
+    return Entry(name, tries, in_answers({grade_id: source}, day), deserves, day, listed=(grade_id,) if listed else ())

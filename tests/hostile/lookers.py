@@ -2,7 +2,7 @@
 
 from course_utils.checks.judge.rungs import implementations
 
-from .entries import CHECKS, DUEL, Entry, in_answers
+from .entries import CHECKS, DUEL, Entry, answer_entry, in_answers
 
 BY_ITS_CODE = """
 def tells_right(f):
@@ -273,19 +273,20 @@ ENTRIES = [
     _looking("a verdict forged", "displays evidence of its own", FORGED, "error"),
     _looking("a verdict of both", "returns what is right and wrong at once", BOTH_AT_ONCE, "error"),
     _looking("the verdict patched", "changes what makes evidence of a verdict", PATCHED),
-    Entry(
+    answer_entry(
         "an illness by the attributes of a model",
         "reads what a model was made with",
-        in_answers({"first_checks": BY_ATTRIBUTE}, 9),
-        {"first_checks": "error"},
-        9,
+        "first_checks",
+        BY_ATTRIBUTE,
+        "error",
+        day=9,
     ),
-    Entry(
+    answer_entry(
         "an illness by the closure of a model",
         "reads the variables of a model's code",
-        in_answers({"first_checks": BY_CELL}, 9),
-        {},
-        9,
-        listed=("first_checks",),
+        "first_checks",
+        BY_CELL,
+        listed=True,
+        day=9,
     ),
 ]
