@@ -35,9 +35,6 @@ const element = (name, attributes = {}, ...children) => {
 };
 
 const rounded = (points) => Number(points.toFixed(2));
-// With a mouse one goes on writing after a press; by keyboard one goes on with the buttons, and a phone's keyboard
-// would cover the result.
-const isByMouse = (event) => event.pointerType === "mouse";
 
 class Answer {
   constructor(place) {
@@ -57,13 +54,7 @@ class Answer {
   }
 
   draw() {
-    const button = (text, title, onclick) => element("button", { type: "button", textContent: text, title, onclick });
-    this.buttons = {
-      check: button("Check", "Shift+Enter", (event) => this.check(isByMouse(event))),
-      run: button("Run", "Run the cell and show what it prints", (event) => this.run(isByMouse(event))),
-      stop: button("Stop", "End what runs", stop),
-      reset: button("Reset", "Restore the starting code", (event) => this.reset(isByMouse(event))),
-    };
+    this.buttons = this.makeButtons();
     this.buttons.check.className = "course-check";
     this.buttons.stop.hidden = true;
     this.points = element("span", { className: "course-points" });
@@ -94,6 +85,22 @@ class Answer {
     this.keys = element("p", { className: "course-keys", textContent: KEYS, hidden: true });
     this.place.append(this.keys, bar, this.progress, this.warning, this.conflict, this.outdated, this.result);
     this.showPoints();
+  }
+
+  makeButtons() {
+    const button = (text, title, onclick) => element("button", { type: "button", textContent: text, title, onclick });
+    // With a mouse one goes on writing after a press; by keyboard one goes on with the buttons, and a phone's keyboard
+    // would cover the result.
+    const pressed = (act) => (event) => {
+      if (event.pointerType === "mouse") this.write();
+      act.call(this);
+    };
+    return {
+      check: button("Check", "Shift+Enter", pressed(this.check)),
+      run: button("Run", "Run the cell and show what it prints", pressed(this.run)),
+      stop: button("Stop", "End what runs", stop),
+      reset: button("Reset", "Restore the starting code", pressed(this.reset)),
+    };
   }
 
   async restore() {
@@ -149,14 +156,17 @@ class Answer {
     else await this.keep({ source, status: "", points: 0 });
   }
 
+  async write() {
+    await this.prepare();
+    this.editor?.focus();
+  }
+
   // Load the editor in place of the text, and Python beside it.
-  async write(focus = true) {
+  async prepare() {
     const reason = reasonAgainst();
     if (reason) return this.say(reason);
     this.opening ??= this.open();
-    await this.opening;
-    if (focus) this.editor.focus();
-    return undefined;
+    return this.opening;
   }
 
   async open() {
@@ -219,8 +229,8 @@ class Answer {
     this.conflict.hidden = false;
   }
 
-  async check(focus = false) {
-    await this.work("check", focus, (message, cell) => {
+  async check() {
+    await this.work("check", (message, cell) => {
       if (message.kind === "progress") return this.showStep(message.text);
       if (message.kind !== "record") return this.say(message.text);
       this.result.innerHTML = message.html;
@@ -238,9 +248,9 @@ class Answer {
     });
   }
 
-  async run(focus = false) {
+  async run() {
     let printed = "";
-    await this.work("run", focus, ({ kind, text }) => {
+    await this.work("run", ({ kind, text }) => {
       if (kind === "printing") {
         printed = text; // so far
         this.say(printed);
@@ -250,8 +260,8 @@ class Answer {
   }
 
   // Send the answer to Python, with all that it may use, and pass on what comes back.
-  async work(task, focus, show) {
-    await this.write(focus);
+  async work(task, show) {
+    await this.prepare();
     if (!this.editor) return;
     const [earlier, cell] = [await this.earlier(), this.editor.text];
     if (this.busy) return; // it runs already
@@ -314,8 +324,8 @@ class Answer {
     if (hidden > 0) scrollBy({ top: hidden, behavior: "instant" });
   }
 
-  async reset(focus = false) {
-    await this.write(focus);
+  async reset() {
+    await this.prepare();
     if (!this.editor) return;
     if (this.editor.text !== this.data.stubs[this.exercise] && !confirm("Restore the starting code and discard yours?"))
       return;
