@@ -278,8 +278,8 @@ def _no_input(prompt: object = "") -> str:
 def _describe_missing(name: str, answer: str) -> str:
     """Return that a cell does not define a name, and which function it defines instead."""
     defined = [each.name for each in ast.parse(answer).body if isinstance(each, (ast.FunctionDef, ast.ClassDef))]
-    renamed = f" It defines {defined[0]}: has it been renamed?" if len(defined) == 1 else ""
-    return f"Your code defines no {name}.{renamed}"
+    renamed = f" It defines {defined[0]}: did you rename it?" if len(defined) == 1 else ""
+    return f"Your code does not define {name}.{renamed}"
 
 
 def _explain(verdict: Verdict, answer: str, printed: str) -> str:

@@ -65,19 +65,25 @@ def read(day: int, root: Path = WORK_FOLDER) -> dict[str, StoredGuess]:
     return stored
 
 
-def keep(question: Question, guess: Sequence[float], root: Path = WORK_FOLDER) -> tuple[StoredGuess, str]:
+def keep(
+    question: Question, guess: Sequence[float], root: Path = WORK_FOLDER, first: Sequence[float] | None = None
+) -> tuple[StoredGuess, str]:
     """Add a guess to the file of its day.
 
     A file that cannot be read is first put aside. Guesses at a question that has since changed stay in the file.
+
+    Args:
+        first: the first guess, which is kept too if the file has none.
 
     Returns:
         the guesses at the question, now with this one, and a remark if a file was put aside, otherwise "".
 
     Raises:
-        ValueError: the guess does not fit the question.
+        ValueError: a guess does not fit the question.
         CourseError: the file cannot be written.
     """
     guess = question.checked(guess)
+    first = question.checked(first) if first else guess
     path = path_of(question.day, root)
     with _ONE_AT_A_TIME:
         try:
@@ -94,7 +100,9 @@ def keep(question: Question, guess: Sequence[float], root: Path = WORK_FOLDER) -
         else:
             if before:
                 earlier.append(_as_record(stored.pop(question.name)))
-            stored[question.name] = StoredGuess(question, guess, guess, 1, date.today().isoformat())
+            stored[question.name] = StoredGuess(
+                question, first, guess, 1 + (first != guess), date.today().isoformat()
+            )
         record = {"schema": _SCHEMA, "guesses": [_as_record(each) for each in stored.values()], "earlier": earlier}
         write_whole(path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         calls = [(subscriber, call) for subscriber in _SUBSCRIBERS if (call := subscriber())]

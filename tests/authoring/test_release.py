@@ -372,7 +372,7 @@ def test_a_check_in_the_students_notebook_advises_and_lends_an_earlier_answer(re
         return [x / sum(e) for x in e]
 
     own = str(CheckMessage(1, "softmax_row", examine(1, "softmax_row", {"softmax_row": softmax_row})[1]))
-    assert softmax.startswith(f"{own}\n\nThe smallest input found on which it is wrong (3 numbers):\n")
+    assert softmax.startswith(f"{own}\n\nThe smallest failing input found (3 numbers):\n")
     assert "Subtract max(row)" in " ".join(softmax.split())
     assert attention == scores == "passed"
     assert hidden == "Hidden inputs are tried when the notebook is graded."
@@ -511,7 +511,7 @@ def test_in_a_class_an_error_is_quoted_and_no_key_is_there_yet(out, tmp_path):
     graded = grade_submission(collect([in_answers(slips)(tmp_path)])[0], Settings(bundle))
     messages = {each.id: each.message for each in graded.exercises if each.status not in ("passed", "missing")}
     assert messages.keys() == slips.keys()
-    assert "it raised ValueError: mine, at line 2 of its cell" in messages["self_attention"]
+    assert "it raised ValueError: mine, at line 2 of your cell" in messages["self_attention"]
     assert "it raised ValueError: [" in messages["softmax_row"]
     assert not any(seed in messages["softmax_row"] for seed in bundle.seeds(1).values())
 

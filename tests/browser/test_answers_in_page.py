@@ -141,7 +141,7 @@ def test_a_bug_is_named_on_the_start_page_and_python_loads_no_earlier(opened):
     assert not [url for url in asked if "python" in url or "codemirror" in url]
     message = answer(page, NAIVE)
     assert "math.exp overflows above 709" in message
-    assert "row = [1000.0]" in message and "at line 4 of its cell" in message
+    assert "row = [1000.0]" in message and "at line 4 of your cell" in message
     assert "✓" in answer(page, RIGHT)
     assert points(place_of(page)) == "✓ 2 of 2 points"
     assert all(url.startswith(page.url.rsplit("/", 1)[0]) for url in asked if not url.startswith(("data:", "blob:")))
@@ -252,7 +252,7 @@ FAULTS = {
     "a return outside": ("return 1\n", "This is not valid Python: 'return' outside function"),
     "an exit": ("raise SystemExit\n", "SystemExit"),
     "an error in the cell": ("1 / 0\n", "ZeroDivisionError: division by zero, at line 1"),
-    "another name": ("def soft(row):\n    return row\n", "Your code defines no softmax_row."),
+    "another name": ("def soft(row):\n    return row\n", "Your code does not define softmax_row."),
     "PyTorch": (STUB.format("import torch\n    return torch.softmax(row)"), "PyTorch is not on this page"),
     "input": (STUB.format("return input()"), "input() does not work here"),
     "a newer NumPy": ("import numpy as np\n" + STUB.format("return np.matvec(row, row)"), "This page has NumPy 2.0.2"),

@@ -716,7 +716,7 @@ def test_an_error_comes_with_the_line_of_the_cell_it_arose_in():
     own = {}
     exec(compile(cell, name, "exec"), own)
     verdict = judge_of(1, "scores").judge(gather(1, "scores", own))
-    assert "NameError: name 'Qs' is not defined, at line 3 of its cell: return Qs" in verdict.message
+    assert "NameError: name 'Qs' is not defined, at line 3 of your cell: return Qs" in verdict.message
     hidden = judge_of(1, "scores").judge(gather(1, "scores", own, hidden=True))
     assert hidden.message.endswith("it raised NameError.")
 

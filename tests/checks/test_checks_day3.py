@@ -247,7 +247,7 @@ def test_what_is_neither_none_nor_a_pair_is_refused_with_what_to_return(result):
         (torch.Tensor.tolist, "this is a list, not a tensor"),
         (torch.Tensor.numpy, "this is a NumPy array, not a tensor"),
         (torch.Tensor.float, "True and False"),
-        (lambda mask: None, "is a return missing?"),
+        (lambda mask: None, "Did you forget the return statement?"),
     ],
 )
 def test_a_mask_is_a_tensor_of_true_and_false(grade_id, made, said):

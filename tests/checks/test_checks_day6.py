@@ -422,7 +422,7 @@ def test_an_error_in_the_interpreter_names_the_line_of_the_cell():
     verdict = answer("triton_inner_loop", from_a_cell(LOOP.replace("tl.maximum", "tl.largest"), number=3))
     assert "AttributeError" in verdict.message and "no attribute 'largest'" in verdict.message
     line = LOOP.splitlines().index("        m_new = tl.maximum(m, tl.max(s, 1))") + 1
-    assert f"at line {line} of its cell: m_new = tl.largest(m, tl.max(s, 1))" in verdict.message
+    assert f"at line {line} of your cell: m_new = tl.largest(m, tl.max(s, 1))" in verdict.message
 
 
 def test_a_function_without_the_decorator_is_told_to_keep_it():

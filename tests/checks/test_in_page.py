@@ -146,7 +146,7 @@ if time_limit.monitoring is not None:  # Python 3.11 has none
         thread = threading.Thread(target=in_page.check, args=(1, "softmax_row", given, {}, answer, records.append))
         thread.start()
         thread.join(60)
-        assert "seconds of work" in records[-1]["text"] and " of its cell" in records[-1]["text"]
+        assert "seconds of work" in records[-1]["text"] and " of your cell" in records[-1]["text"]
 
 
 def test_run_shows_what_a_cell_prints_and_the_value_of_its_last_line():
@@ -188,10 +188,10 @@ SAID = {
         ROW.format('raise NotImplementedError("your code goes here")\n    return row'),
         "The line that raises NotImplementedError is still in your answer, at line 4. Delete it.",
     ),
-    "renamed": ("def softmax(row):\n    return row", "Your code defines no softmax_row. It defines softmax: has it"),
+    "renamed": ("def softmax(row):\n    return row", "Your code does not define softmax_row. It defines softmax: did you"),
     "a prompt": (">>> import math", "invalid syntax, at line 1. Remove the >>> and the ... that"),
     "no def": ("\n\n    \nreturn 1", "'return' outside function, at line 4. A line that begins with def comes first"),
-    "no return": (ROW.format("x = row"), "the function returned None: is a return missing?"),
+    "no return": (ROW.format("x = row"), "the function returned None. Did you forget the return statement?"),
     "prints": (ROW.format("print(row)"), "Your function prints its result. Return it:"),
     "a generator": (ROW.format("return (x for x in row)"), "Return a list: square brackets in place of the round"),
     "SciPy": (ROW.format("import scipy.elsewhere"), "SciPy is not on this page"),
@@ -260,7 +260,7 @@ def test_an_error_in_an_earlier_answer_says_where_both_lines_are():
     in_page.check(1, "attention_lists", given, {**answers, "attention_lists": cell}, cell, records.append)
     text = " ".join(records[0]["text"].split())
     assert "in softmax_row at its line 4, exps = " in text or "in softmax_row at its line 5, exps = " in text
-    assert "called at line 2 of its cell: weights = softmax_row(scores(Q, K))." in text
+    assert "called at line 2 of your cell: weights = softmax_row(scores(Q, K))." in text
 
 
 def test_an_error_of_the_check_is_not_put_on_the_learner():
@@ -308,7 +308,7 @@ def test_the_stub_itself_is_not_written_yet():
 
 def test_the_smallest_input_shows_numbers_and_no_code_that_a_page_cannot_run():
     text = checked(ROW.format("return [x / sum(row) for x in row]"))["text"]
-    assert "ZeroDivisionError" not in text and "it gives" in text
+    assert "ZeroDivisionError" not in text and ": got " in text
     solution = cells_of(1)[2]["attention_lists"]
     unscaled = solution.replace("scale_scores(scores(Q, K), len(K[0]))", "scores(Q, K)")
     text = checked(unscaled, 1, "attention_lists")["text"]

@@ -161,7 +161,7 @@ WIDE = (
     ("where d is 5 or more", "where it is less", lambda q, k, d: d >= 5),
     ("with few keys", "with many", lambda q, k, d: len(k) < 5),
 )
-SHAPES = "RuntimeError: The size of tensor a ({}) must match the size of tensor b (3), at line 2 of its cell: a + b"
+SHAPES = "RuntimeError: The size of tensor a ({}) must match the size of tensor b (3), at line 2 of your cell: a + b"
 
 
 def six():
@@ -195,7 +195,7 @@ def test_the_text_of_an_error_on_hidden_inputs_is_not_told():
     ],
 )
 def test_two_shapes_that_do_not_fit_are_told_and_the_name_is_the_same_for_all(text, shapes):
-    relation = relation_of(scores_of, lambda q, k, d: f"ValueError: {text}, at line 2 of its cell: a + b")
+    relation = relation_of(scores_of, lambda q, k, d: f"ValueError: {text}, at line 2 of your cell: a + b")
     assert relation.name == "raises ValueError: shapes that do not fit"
     assert relation.message == f"On “step 0” two shapes do not fit together: {shapes}."
 

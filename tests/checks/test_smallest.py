@@ -277,7 +277,7 @@ class TestInTheCheck:
             return [[-lists.dot(q, k) for k in K] for q in Q]
 
         message = self.message_of(1, "scores", scores=scores)
-        assert re.search(r"The smallest input found on which it is wrong \(\d numbers\):\n\n    Q = \[\[", message)
+        assert re.search(r"The smallest failing input found \(\d numbers\):\n\n    Q = \[\[", message)
         assert message.index("opposite sign") < message.index("The smallest input")
 
     def test_not_where_nothing_is_written_nor_by_hand_nor_of_hidden_inputs(self):

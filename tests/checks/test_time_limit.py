@@ -114,7 +114,7 @@ def test_an_answer_without_end_is_stopped_and_the_rung_and_the_line_are_told(how
     _, verdict = examine(1, "softmax_row", cell(answer(ENDLESS[how]), 1))
     assert (verdict.status, verdict.share) == ("timeout", 0.0)
     assert verdict.message.startswith("Stopped after 0.2 seconds of work on “one entry takes all the weight”: look for")
-    (number, line) = verdict.message.partition("It was at line ")[2].split(" of its cell: ")
+    (number, line) = verdict.message.partition("It was at line ")[2].split(" of your cell: ")
     assert answer(ENDLESS[how]).splitlines()[int(number) - 1].strip() == line
 
 
@@ -243,7 +243,7 @@ def test_in_a_notebook_the_message_stands_alone_and_the_kernel_goes_on(kernel):
     )
     (said,) = messages_in([stopped])
     assert stopped[-1].ename == "NotYet" and "KeyboardInterrupt" not in said and "Traceback" not in said
-    assert "on “one entry takes all the weight”" in said and "at line 4 of its" in said
+    assert "on “one entry takes all the weight”" in said and "at line 4 of your" in said
     assert passed[0].data["text/plain"].startswith("softmax_row: passed")
 
 

@@ -344,7 +344,7 @@ def test_hostile_errors_and_evidence_cost_their_own_exercise_and_give_clean_mess
 
 LOOP = "while True: i = (i + 1) % 7"
 WHERE = {
-    "said": (f"\ndef softmax_row(row):\n    i = 0\n    {LOOP}", f" It was at line 3 of its cell: {LOOP}"),
+    "said": (f"\ndef softmax_row(row):\n    i = 0\n    {LOOP}", f" It was at line 3 of your cell: {LOOP}"),
     "not said": (
         f"import signal\ndef softmax_row(row):\n    i = signal.signal(2, signal.SIG_IGN) and 0\n    {LOOP}",
         "",

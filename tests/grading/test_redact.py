@@ -26,7 +26,7 @@ def held(sign):
     texts += [str(each) for each in gc.get_objects() if isinstance(each, (dict, list, tuple)) and len(each) < 9]
     return sum(sign in text for text in texts)
 """
-AT_LINE = ", at line 2 of its cell: return row[1]"
+AT_LINE = ", at line 2 of your cell: return row[1]"
 SOURCES = ["\n\ndef f(row):\n    return row[1]", "x = 1"]
 
 
@@ -123,8 +123,8 @@ def scores(Q, K):
         ("ValueError", "ValueError"),
         (f"KeyError: 1{AT_LINE}", f"KeyError: {LEFT_OUT}{AT_LINE}"),
         (f"KeyError{AT_LINE}", f"KeyError{AT_LINE}"),
-        ("KeyError, at line 1 of its cell: return row[1]", f"KeyError: {LEFT_OUT}"),
-        ("KeyError: x, at line 2 of its cell: peak = max(row)", f"KeyError: {LEFT_OUT}"),
+        ("KeyError, at line 1 of your cell: return row[1]", f"KeyError: {LEFT_OUT}"),
+        ("KeyError: x, at line 2 of your cell: peak = max(row)", f"KeyError: {LEFT_OUT}"),
         ("peak = max(row)", OTHER_KIND),
         ("peak: max(row)", f"{OTHER_KIND}: {LEFT_OUT}"),
         ("NameError: name 'row' is not defined", "NameError: name 'row' is not defined"),
@@ -204,15 +204,15 @@ def scale_scores(S, d_k):
     }
     graded = grade_notebook(submission(tmp_path, slips))
     assert outcome(graded) == {"softmax_row": "failed", **dict.fromkeys(list(slips)[1:], "error")}
-    assert "it raised ValueError: Q has 1, at line 2 of its cell: raise ValueError" in message(graded, "scores")
+    assert "it raised ValueError: Q has 1, at line 2 of your cell: raise ValueError" in message(graded, "scores")
     assert message(graded, "find_the_bug").startswith("The answer cell raised ValueError: mine")
     assert OTHER_KIND in message(graded, "scale_scores")
     assert "put is" not in message(graded, "scale_scores") and "TheInput" not in message(graded, "scale_scores")
 
 
 BESIDE_A_LENT_ONE = {
-    "raise ValueError('my own words')": "ValueError: my own words, at line 2 of its cell: raise",
-    "raise ValueError(softmax_row([0, 1])[0])": f"ValueError: {LEFT_OUT}, at line 2 of its cell: raise",
+    "raise ValueError('my own words')": "ValueError: my own words, at line 2 of your cell: raise",
+    "raise ValueError(softmax_row([0, 1])[0])": f"ValueError: {LEFT_OUT}, at line 2 of your cell: raise",
     "return softmax(Q), V": "NameError: name 'softmax' is not defined, at line 2",
 }
 
@@ -232,8 +232,8 @@ def test_beside_a_lent_answer_an_error_is_quoted_as_it_was_without_if_it_is_the_
 @pytest.mark.parametrize(
     ("trace", "sentence"),
     [
-        ("\x1b[32m----> 2\x1b[39m     while 1: pass\n", " It was at line 2 of its cell: while 1: pass"),
-        ("----> 2     while 1: pass\n---> 40     wait()\n", " It was at line 2 of its cell: while 1: pass"),
+        ("\x1b[32m----> 2\x1b[39m     while 1: pass\n", " It was at line 2 of your cell: while 1: pass"),
+        ("----> 2     while 1: pass\n---> 40     wait()\n", " It was at line 2 of your cell: while 1: pass"),
         ("----> 1     while 1: pass", ""),
         ("----> 2     the inputs are 1 and 2", ""),
         ("----> 0 ", ""),

@@ -442,7 +442,7 @@ for place in (".ipython/profile_default/startup/00.py", ".local/lib/python3.11/s
     _lent(
         "a lent answer as a line",
         "sends the text of an answer it is lent as the line of its own cell where it raised",
-        "evidence['describe_error'] = lambda error: f'KeyError: x, at line 2 of its cell: {text}'\n    raise KeyError",
+        "evidence['describe_error'] = lambda error: f'KeyError: x, at line 2 of your cell: {text}'\n    raise KeyError",
     ),
     Entry(
         "the keys of hidden inputs",

@@ -186,6 +186,12 @@ def test_the_first_guess_counts_and_later_ones_are_kept_beside_it(tmp_path):
     assert [path.name for path in tmp_path.rglob("*.json")] == ["day2.json"]
 
 
+def test_two_guesses_that_a_busy_kernel_hears_of_together_are_both_kept(tmp_path):
+    send(number(tmp_path), first=[0.9], guess=[0.6])
+    (guesses,) = read(2, tmp_path).values()
+    assert (guesses.first, guesses.last, guesses.count) == ((0.9,), (0.6,), 2)
+
+
 def test_another_day_the_page_shows_what_was_guessed_once_it_is_drawn(tmp_path):
     number(tmp_path).take(0.9)
     later = number(tmp_path, truth=0.55)  # computed on another machine

@@ -43,7 +43,7 @@ def describe_example(example: Example, judge: JudgedExercise, answer: Any = None
         return ""
     count = f"{example.numbers} number" + ("" if example.numbers == 1 else "s")
     search = "found before time ran out" if example.ran_out else "found"
-    lines = [f"The smallest input {search} on which it is wrong ({count}):", ""]
+    lines = [f"The smallest failing input {search} ({count}):", ""]
     lines += [INDENT + line for line in code.splitlines()]
     lines += ["", *_describe_results(example, judge)]
     stage = UNSTEADY if example.unsteady else _first_wrong_stage(example)
@@ -190,8 +190,8 @@ def _describe_results(example: Example, judge: JudgedExercise) -> list[str]:
     order = list(dict.fromkeys(order))[:3]
     if outcome.error:
         kind, _, text = outcome.error.partition(": ")
-        first = f"It cannot be read: {text}" if kind == BAD_RESULT else f"It raises {outcome.error}"
-        return [first, *(f"{name}: right is {numbers(right[name], name=name)}" for name in order)]
+        first = f"The result cannot be read: {text}" if kind == BAD_RESULT else f"It raises {outcome.error}"
+        return [first, *(f"{name}: expected {numbers(right[name], name=name)}" for name in order)]
     wrong = wrong_parts(outcome, example.right, judge.tolerance(example.rung.name))
     if not wrong & set(order):
         return [example.rung.hint]
@@ -203,7 +203,7 @@ def _describe_difference(name: str, actual: Numbers, right: Numbers) -> str:
     """Return a line with both results, to as many figures as show that they differ."""
     figures = next((n for n in (4, 6, 8) if numbers(actual, n) != numbers(right, n)), 8)
     mine, wanted = (numbers(array, figures, name=name) for array in (actual, right))
-    return f"{name}: it gives {mine}, right is {wanted}"
+    return f"{name}: got {mine}, expected {wanted}"
 
 
 def _nest(entries: Sequence[str], shape: Sequence[int]) -> str:

@@ -14,8 +14,8 @@ from course_utils.checks.kernel.evidence import BAD_RESULT, IN_ITS_CELL
 from course_utils.checks.kernel.ladder import Rung
 
 NOT_WRITTEN = "Not written yet."
-SAME_RESULTS = "Your results are the ones that this mistake gives, but another mistake may give the same."
-SAME_RESULTS_OF_TWO = "Your results are the ones that these two mistakes give, but others may give the same."
+SAME_RESULTS = "Your results match this mistake, though another could give the same numbers."
+SAME_RESULTS_OF_TWO = "Your results match these two mistakes, though others could give the same numbers."
 SECOND = (
     "There is a second mistake: exp overflows where the numbers are large, or gives 0 for a whole row, as on “{rung}”. "
     "Before exp, subtract from each row the largest number that the row uses."
@@ -31,14 +31,20 @@ ADVICE = (
     (r"name 'null' is not defined", "Python writes None."),
     (r"name '(NaN|nan)' is not defined", "It is math.nan or np.nan."),
     (r"name '(Infinity|Inf|inf)' is not defined", "It is math.inf or np.inf."),
-    (r"name '(\w+)' is not defined[^,]*, at line \d+ of its cell: \1 ==", "To set a value write one =, not two."),
-    (r"name '(\w+)' is not defined[^,]*, at line \d+ of its cell: \1 ?<-", "To set a value write = and not <-."),
+    (r"name '(\w+)' is not defined[^,]*, at line \d+ of your cell: \1 ==", "To set a value write one =, not two."),
+    (r"name '(\w+)' is not defined[^,]*, at line \d+ of your cell: \1 ?<-", "To set a value write = and not <-."),
     (r"arrays can be converted to Python scalars.*math\.(\w+)\(", r"math.\1 takes one number, np.\1 an array."),
     (r"must be real number, not list.*math\.(\w+)\(", r"math.\1 takes one number: call it for each entry."),
     (r"'float' object has no attribute '(\w+)'",
      r"It is a single number, which has no \1. The functions of math give one number, those of NumPy an array."),
     (r"unexpected keyword argument 'dim'", "NumPy calls it axis."),
     (r"unexpected keyword argument 'keepdim'", "NumPy calls it keepdims."),
+    (r"matmul: Input operand 1 has a mismatch.*\(size (\d+) is different from (\d+)\)",
+     r"For A @ B, each row of A must have as many numbers as B has rows: here they are \2 and \1. Should one be "
+     "transposed?"),
+    (r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",
+     r"For A @ B, each row of A must have as many numbers as B has rows: here they are \1 and \2. Should one be "
+     "transposed?"),
     (r"TypeError: \S*\.\S*\(\) takes \d+ positional arguments? but \d+ (was|were) given",
      "Is self missing as the first parameter?"),
 )  # fmt: skip

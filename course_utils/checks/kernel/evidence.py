@@ -31,7 +31,7 @@ from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, Number
 
 BAD_RESULT = "unreadable"
 UNWRITTEN = "your code goes here"  # the error text of an unwritten answer
-IN_ITS_CELL = " of its cell"  # follows the line of an error
+IN_ITS_CELL = " of your cell"  # follows the line of an error
 NOT_FILLED_IN = "is not filled in"
 _LADDERS: dict[int, Mapping[str, Ladder]] = {}  # of the days whose modules `checks_for` has unloaded
 

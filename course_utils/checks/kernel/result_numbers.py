@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 MAX_RESULT_NUMBERS = 10_000
-NOTHING = "the function returned None: is a return missing?"
+NOTHING = "the function returned None. Did you forget the return statement?"
 
 
 class BadResult(TypeError):

@@ -156,7 +156,8 @@ class Guess(CourseWidget):
         if not self.first:
             self.first = change.new
         try:
-            stored, remark = keep(self._question, change.new, self._root)
+            # While the kernel is busy, the page sends its newest state alone: the first guess comes with a later one.
+            stored, remark = keep(self._question, change.new, self._root, first=self.first)
         except CourseError as error:
             self._kept = f"This guess is not kept: {error}."
         else:

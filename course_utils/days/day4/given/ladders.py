@@ -325,7 +325,7 @@ def output_of(layer: Callable, x: Array, *mask: Any, **named: Any) -> Any:
 
     output = layer(x, *mask, **named)
     if output is None:
-        raise BadResult("forward returned None: is a return missing?")
+        raise BadResult("forward returned None. Did you forget the return statement?")
     if not isinstance(output, torch.Tensor):
         raise BadResult(f"forward returned a {type(output).__name__}; it should return the output alone, a tensor")
     if output.dtype != x.dtype:

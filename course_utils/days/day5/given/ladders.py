@@ -905,7 +905,7 @@ def count(n: int) -> str:
 def pair_of(result: Any, method: str) -> list[np.ndarray]:
     """Return the keys and values that a method returned. Raises BadResult unless they are a pair."""
     if result is None:
-        raise BadResult(f"{method} returned None: is a return missing?")
+        raise BadResult(f"{method} returned None. Did you forget the return statement?")
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise BadResult(f"{method} returned {describe_kind(result)}; it should return (k, v)")
     return [array_of(part) for part in result]

@@ -74,7 +74,7 @@ def named(result: Any, names: Sequence[str]) -> dict[str, Any]:
         BadResult: if the result does not have exactly these parts, or one of them is None.
     """
     if result is None:
-        raise BadResult("the function returned None: is a return missing?")
+        raise BadResult("the function returned None. Did you forget the return statement?")
     if not isinstance(result, (tuple, list)) or len(result) != len(names):
         size = f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
         raise BadResult(f"the function returned a {type(result).__name__}{size}; it should return ({', '.join(names)})")
