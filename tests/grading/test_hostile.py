@@ -24,7 +24,7 @@ from course_utils.grading.intake.collect import Submission
 from course_utils.grading.results import Settings
 from course_utils.sandbox.limits import Limits
 
-SETTINGS = Settings(limits=Limits(cell_seconds=3, idle_seconds=4, memory_bytes=2**31), jobs=2)
+SETTINGS = Settings(limits=Limits(cell_seconds=8, idle_seconds=4, memory_bytes=2**31), jobs=2)
 SAMPLE = (
     "edited checks",
     "a zip that slips",
