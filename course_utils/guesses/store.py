@@ -100,9 +100,7 @@ def keep(
         else:
             if before:
                 earlier.append(_as_record(stored.pop(question.name)))
-            stored[question.name] = StoredGuess(
-                question, first, guess, 1 + (first != guess), date.today().isoformat()
-            )
+            stored[question.name] = StoredGuess(question, first, guess, 1 + (first != guess), date.today().isoformat())
         record = {"schema": _SCHEMA, "guesses": [_as_record(each) for each in stored.values()], "earlier": earlier}
         write_whole(path, json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         calls = [(subscriber, call) for subscriber in _SUBSCRIBERS if (call := subscriber())]

@@ -24,6 +24,7 @@ from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for, rungs_of
 from course_utils.checks.judge.verdict import Tolerance, close
+from course_utils.checks.judge.wording import describe_error
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
@@ -719,6 +720,14 @@ def test_an_error_comes_with_the_line_of_the_cell_it_arose_in():
     assert "NameError: name 'Qs' is not defined, at line 3 of your cell: return Qs" in verdict.message
     hidden = judge_of(1, "scores").judge(gather(1, "scores", own, hidden=True))
     assert hidden.message.endswith("it raised NameError.")
+
+
+@pytest.mark.parametrize("make", [np.ones, torch.ones])
+def test_a_product_of_matrices_that_do_not_fit_is_explained(make):
+    with pytest.raises((ValueError, RuntimeError)) as raised:
+        make((2, 3)) @ make((2, 3))
+    message = describe_error("a step", f"{raised.type.__name__}: {raised.value}", "Transpose K.")
+    assert message.endswith("A @ B needs as many numbers in each row of A, here 3, as B has rows, here 2. Transpose K.")
 
 
 def test_an_overflow_on_the_way_prints_no_warning(recwarn):

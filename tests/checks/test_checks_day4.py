@@ -347,7 +347,7 @@ def test_a_score_is_taken_in_any_form(form):
         (day4.AFrozenParameterMore, "the number of parameters is 145, expected 144."),
         (day4.WeightsThatDoNotLearn, "the number of parameters to train is 108, expected 144."),
         (day4.altered("P", *day4.ALTERED["WeightsToo"]), "forward returned a tuple; it should return the output alone"),
-        (day4.altered("N", *day4.ALTERED["NothingReturned"]), "forward returned None. Did you forget the return statement?"),
+        (day4.altered("N", *day4.ALTERED["NothingReturned"]), "forward returned None. Did you forget the return"),
         (day4.altered("X", *day4.ALTERED["WritesIntoX"]), "forward writes into x"),
         (day4.altered("U", *day4.ALTERED["WritesIntoItsWeightsUnderAMask"]), "or into the layer's weights"),
         (day4.altered("O", *day4.ALTERED["OutOfTrainingMode"]), "or changes its mode (layer.training)"),
@@ -399,7 +399,7 @@ def test_an_argmax_that_was_not_unravelled_is_told_how():
             "the function returned a tuple of 2: return one tensor alone.",
         ),
         ("grouped_query", lambda q, k, v, mask=None: q.numpy(), "the result is of type ndarray: return a tensor."),
-        ("grouped_query", lambda q, k, v, mask=None: None, "the function returned None. Did you forget the return statement?"),
+        ("grouped_query", lambda q, k, v, mask=None: None, "the function returned None. Did you forget the return"),
         (
             "head_ablation",
             day4.ablation_by_cross_entropy_of_shares,

@@ -431,7 +431,9 @@ def test_a_step_that_returns_something_else_is_told_what_to_return(result, messa
         step_of(result)
 
 
-@pytest.mark.parametrize(("result", "message"), [(None, "Did you forget the return statement"), (ROOM, "view returned a Tensor of")])
+@pytest.mark.parametrize(
+    ("result", "message"), [(None, "Did you forget the return"), (ROOM, "view returned a Tensor of")]
+)
 def test_a_view_that_is_no_pair_is_told_what_to_return(result, message):
     with pytest.raises(BadResult, match=message):
         pair_of(result, "view")
@@ -503,7 +505,7 @@ def test_a_result_of_another_dtype_is_named():
 
 
 def test_a_generation_without_a_result_is_asked_for_its_return():
-    assert "the function returned None. Did you forget the return statement?" in answer("generate_cached", lambda *args: None).message
+    assert "returned None. Did you forget the return" in answer("generate_cached", lambda *args: None).message
 
 
 def test_blocks_that_do_not_come_back_are_spoken_of_where_they_are_freed():

@@ -188,7 +188,7 @@ SAID = {
         ROW.format('raise NotImplementedError("your code goes here")\n    return row'),
         "The line that raises NotImplementedError is still in your answer, at line 4. Delete it.",
     ),
-    "renamed": ("def softmax(row):\n    return row", "Your code does not define softmax_row. It defines softmax: did you"),
+    "renamed": ("def softmax(row):\n    return row", "Your code does not define softmax_row. It defines softmax: did"),
     "a prompt": (">>> import math", "invalid syntax, at line 1. Remove the >>> and the ... that"),
     "no def": ("\n\n    \nreturn 1", "'return' outside function, at line 4. A line that begins with def comes first"),
     "no return": (ROW.format("x = row"), "the function returned None. Did you forget the return statement?"),

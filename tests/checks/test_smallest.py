@@ -278,7 +278,7 @@ class TestInTheCheck:
 
         message = self.message_of(1, "scores", scores=scores)
         assert re.search(r"The smallest failing input found \(\d numbers\):\n\n    Q = \[\[", message)
-        assert message.index("opposite sign") < message.index("The smallest input")
+        assert message.index("opposite sign") < message.index("The smallest failing input")
 
     def test_not_where_nothing_is_written_nor_by_hand_nor_of_hidden_inputs(self):
         def stub(Q, K):

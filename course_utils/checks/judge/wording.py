@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -39,14 +40,14 @@ ADVICE = (
      r"It is a single number, which has no \1. The functions of math give one number, those of NumPy an array."),
     (r"unexpected keyword argument 'dim'", "NumPy calls it axis."),
     (r"unexpected keyword argument 'keepdim'", "NumPy calls it keepdims."),
-    (r"matmul: Input operand 1 has a mismatch.*\(size (\d+) is different from (\d+)\)",
-     r"For A @ B, each row of A must have as many numbers as B has rows: here they are \2 and \1. Should one be "
-     "transposed?"),
-    (r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",
-     r"For A @ B, each row of A must have as many numbers as B has rows: here they are \1 and \2. Should one be "
-     "transposed?"),
     (r"TypeError: \S*\.\S*\(\) takes \d+ positional arguments? but \d+ (was|were) given",
      "Is self missing as the first parameter?"),
+)  # fmt: skip
+PRODUCTS = (  # what NumPy and PyTorch say of A @ B with shapes that do not fit
+    (r"matmul: Input operand 1 has a mismatch.*\(size (\d+) is different from (\d+)\)",
+     r"A @ B needs as many numbers in each row of A, here \2, as B has rows, here \1."),
+    (r"shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)",
+     r"A @ B needs as many numbers in each row of A, here \1, as B has rows, here \2."),
 )  # fmt: skip
 PARAMETERS = "Leave the parameters in its first line as the exercise gives them."
 
@@ -88,15 +89,19 @@ def describe_error(rung: str, error: str, hint: str) -> str:
     """Describe an error on a rung; "it raised" is left out for a result that the check could not read."""
     kind, _, text = error.partition(": ")
     sentence = text or "the result cannot be read" if kind == BAD_RESULT else f"it raised {error}"
-    return f"On “{rung}” {with_full_stop(sentence)} {advise_on(error) or hint}"
+    advice = advise_on(error) or " ".join(filter(None, (_first_match(PRODUCTS, error), hint)))
+    return f"On “{rung}” {with_full_stop(sentence)} {advice}"
 
 
 def advise_on(error: str) -> str:
     """Return what to do about an error that beginners make in Python itself; "" for others."""
-    if is_about_parameters(error):
-        return PARAMETERS
-    found = ((re.search(pattern, error), advice) for pattern, advice in ADVICE)
-    return next((match.expand(advice) for match, advice in found if match), "")
+    return PARAMETERS if is_about_parameters(error) else _first_match(ADVICE, error)
+
+
+def _first_match(rules: Iterable[tuple[str, str]], error: str) -> str:
+    """Return the text of the first rule whose pattern is found in an error, with its groups filled in, or ""."""
+    found = ((re.search(pattern, error), text) for pattern, text in rules)
+    return next((match.expand(text) for match, text in found if match), "")
 
 
 def is_about_parameters(error: str) -> bool:
