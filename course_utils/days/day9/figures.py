@@ -49,6 +49,7 @@ def whose(days: Mapping[str, int]) -> Figure:
 def heads(scores: Mapping[str, Any]) -> Figure:
     """Draw the score of each head, a panel for each kind, layers in rows. scores: kind -> (layers, heads)."""
     fig = new_figure(720, 330)
+    fig.set_layout_engine("constrained")
     axes = fig.subplots(1, len(scores))
     told = []
     for ax, (kind, each) in zip(axes, scores.items(), strict=True):
@@ -62,9 +63,8 @@ def heads(scores: Mapping[str, Any]) -> Figure:
             f"{numbers.max():.2f}, head {head} of layer {layer}"
         )
     axes[0].set_ylabel("layer")
-    fig.tight_layout()
     fig.colorbar(image, ax=axes, label="score", fraction=0.05, pad=0.02)
-    return described(fig, f"The score of each head, 0 to 1, by layer: {'; '.join(told)}.", f"{listed(told)}.")
+    return described(fig, f"The score of each head, 0 to 1, by layer: {'; '.join(told)}.", f"{'; '.join(told)}.")
 
 
 def switched_off(kinds: Mapping[str, Dissection]) -> Figure:
@@ -76,13 +76,13 @@ def switched_off(kinds: Mapping[str, Dissection]) -> Figure:
         for place, (kind, found) in enumerate(kinds.items()):
             rise, *others = (loss(each) - loss(found.whole) for each in (found.without, *found.others))
             bar = ax.bar(place, rise, 0.5, color=palette.WRONG)
-            ax.bar_label(bar, fmt="%+.2f", padding=2)
+            ax.bar_label(bar, fmt="%+.2f", padding=2, color=palette.WRONG)
             ax.plot([place + 0.36] * len(others), others, "_", color=palette.INK, markersize=10)
             told.append(f"{title}, {kind}: {rise:+.2f}, others {min(others):+.2f} to {max(others):+.2f}")
         ax.axhline(0, color=palette.INK, linewidth=1)
         ax.set_xticks(range(len(kinds)), [kind.replace(" ", "\n") for kind in kinds])
         ax.set(title=title, ylabel="rise of the loss (nats)")
-        ax.margins(y=0.12)
+        ax.margins(y=0.2)
     fig.tight_layout()
     return described(
         fig,
@@ -114,7 +114,7 @@ def vocabularies(
     return described(
         fig,
         f"Against the size of the vocabulary: {'; '.join(told)}; on held-out text: {_points(sizes, held_out)}.",
-        "Violet: on the text that was counted. Dashed: the same counts on held-out text.",
+        "Violet: on the text that was counted. Dashed: the same counts, smoothed, on held-out text.",
     )
 
 
@@ -134,8 +134,10 @@ def taken_away(rows: Sequence[Mapping[str, Any]], marks: Mapping[str, float]) ->
 
     rows: as `ablations` gives them, the model with everything first. marks: what else gives so many bits per byte.
     """
-    fig = new_figure(680, 66 + 26 * len(rows))
-    ax = fig.add_axes((0.36, 46 / (66 + 26 * len(rows)), 0.6, 26 * len(rows) / (66 + 26 * len(rows))))
+    in_rows, below, above = 26 * len(rows), 54, 22
+    height = in_rows + below + above
+    fig = new_figure(680, height)
+    ax = fig.add_axes((0.36, below / height, 0.6, in_rows / height))
     for name, bits in marks.items():
         ax.axvline(bits, color=palette.INK, linestyle=":", linewidth=1)
         ax.text(bits, 1.01, name, ha="center", va="bottom", transform=ax.get_xaxis_transform())
@@ -184,7 +186,9 @@ def run(
     axes[2].axhline(1, color=palette.INK, linestyle=":", linewidth=1)
     for name, floor in floors.items():
         axes[0].axhline(floor, color=palette.INK, linestyle="--", linewidth=1)
-        axes[0].text(steps[-1], floor + 0.06, f"{name}: {floor:.2f}", ha="right", va="bottom")
+        lowest = floor == min(floors.values())  # the curve crosses it on the right
+        x, y, ha, va = (0, floor - 0.06, "left", "top") if lowest else (steps[-1], floor + 0.06, "right", "bottom")
+        axes[0].text(x, y, f"{name}: {floor:.2f}", ha=ha, va=va)
     fig.tight_layout()
     return described(
         fig,
@@ -200,10 +204,16 @@ def at_equal_minutes(rows: Sequence[Mapping[str, Any]]) -> Figure:
     ax = fig.add_axes((0.36, 0.28, 0.56, 0.68))
     colours = [palette.INK, palette.INK, palette.BLUE, palette.QUERY]
     bars = ax.barh([row["model"] for row in rows], [row["bits_per_byte"] for row in rows], color=colours)
-    ax.bar_label(bars, fmt=" %.2f")
+    sizes = [f"{row['seconds']:.0f} s, {row['parameters'] / 1e6:.2f} M weights" for row in rows]
+    ax.bar_label(
+        bars, [f"{row['bits_per_byte']:.2f}: {size}" for row, size in zip(rows, sizes, strict=True)], padding=4
+    )
+    ax.set_xlim(right=1.8 * max(row["bits_per_byte"] for row in rows))
     ax.invert_yaxis()
     ax.set_xlabel("bits per byte on held-out text")
-    told = "; ".join(f"{row['model']} {row['bits_per_byte']:.2f} in {row['seconds']:.0f} s" for row in rows)
+    told = "; ".join(
+        f"{row['model']} {row['bits_per_byte']:.2f} in {size}" for row, size in zip(rows, sizes, strict=True)
+    )
     best = min(rows[:2], key=lambda row: row["bits_per_byte"])
     return described(
         fig,

@@ -55,7 +55,7 @@ class LadderView {
     const all = [...this.losses, ...this.floors].map(([, loss]) => loss);
     const [low, high] = [Math.floor(Math.min(...all)), Math.ceil(Math.max(...all))];
     const end = this.losses.at(-1)[0];
-    const x = (step) => (100 * step) / end;
+    const x = (step) => (97 * step) / end; // room for the last mark
     const y = (loss) => (100 * (high - loss)) / (high - low);
     const chart = make("div", "course-ladder-chart", { role: "img", "aria-label": this.messageOfCurve() });
     const plot = make("div", "course-ladder-plot");

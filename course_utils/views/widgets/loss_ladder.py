@@ -93,7 +93,7 @@ class LossLadder(CourseWidget):
         for place, (step, loss, _) in enumerate(self._samples):
             ax.plot(step, loss, "o", color=palette.QUERY, markersize=9 if place == self.rung else 5)
         losses = [loss for _, loss in [*self._losses, *self._floors]]
-        ax.set(xlim=(0, self._losses[-1][0]), ylim=(np.floor(min(losses)), np.ceil(max(losses)) + 0.2))
+        ax.set(xlim=(0, self._losses[-1][0] / 0.97), ylim=(np.floor(min(losses)), np.ceil(max(losses)) + 0.2))
         ax.set(xlabel="training step", ylabel="nats per character")
         below = fig.add_axes((0, 0, 1, (height - 296) / height))
         below.set(xlim=(0, _WIDE), ylim=(height - 296, 0))
