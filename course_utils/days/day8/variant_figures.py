@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LOOKS = [
     (palette.QUERY, "-", "o"), (palette.KEY, "--", "^"), (palette.WRONG, "-.", "s"), (palette.OLIVE, ":", "v"),
-    (palette.BLUE, "-", "D"), (palette.GREEN, "--", "P"), (palette.INK, ":", "X"),
+    (palette.BLUE, "-", "D"), (palette.GREEN, "--", "P"), (palette.INK, ":", "X"), (palette.BROWN, "-.", "*"),
 ]  # fmt: skip
 
 
@@ -108,9 +108,10 @@ def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarr
     axes = np.atleast_1d(fig.subplots(1, len(tasks)))
     medians, cut = [], []
     for ax, (task, (sizes, chance, variants)) in zip(axes, tasks.items(), strict=True):
-        if min(runs.min() for runs in variants.values()) > 0.55:
-            ax.set_ylim(0.5, 1.02)
-            cut.append(task)
+        lowest = np.floor(10 * min(runs.min() for runs in variants.values())) / 10
+        if lowest >= 0.5:
+            ax.set_ylim(lowest, 1.01)
+            cut.append(f"at {lowest:.1f} for {task}")
         else:
             ax.set_ylim(0, 1.04)
             ax.axhline(chance, color=palette.INK, linewidth=1, linestyle=":")
@@ -133,7 +134,7 @@ def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarr
         f"The share of right answers against the size of the task, median of {seeds} seeds and each seed. "
         f"Medians at the largest size: {'; '.join(medians)}.",
         f"Medians at the largest size. {'; '.join(medians)}."
-        + (f" The axis begins at 0.5 for {listed(cut)}." if cut else ""),
+        + (f" The axis begins {listed(cut)}." if cut else ""),
     )
 
 
