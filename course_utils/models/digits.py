@@ -43,7 +43,7 @@ SHOWN = 6  # unseen pictures whose attention is stored
 
 @cache
 def pictures() -> tuple[Tensor, Tensor]:
-    """Return the digits in a fixed random order: pictures (1797, 8, 8) float32 from 0 to 1, and labels (1797,) int64."""
+    """Return the digits in a fixed order: pictures (1797, 8, 8) float32 from 0 to 1, and labels (1797,) int64."""
     rows = np.loadtxt(STORED / "digits.csv.gz", delimiter=",")
     rows = rows[np.random.default_rng(0).permutation(len(rows))]
     images = torch.tensor(rows[:, :-1] / 16, dtype=torch.float32).reshape(-1, SIDE, SIDE)
@@ -65,9 +65,7 @@ class Layer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(D_MODEL) for _ in range(2))
         self.project = nn.Linear(D_MODEL, 3 * D_MODEL)
         self.out = nn.Linear(D_MODEL, D_MODEL)
-        self.feed_forward = nn.Sequential(
-            nn.Linear(D_MODEL, 4 * D_MODEL), nn.GELU(), nn.Linear(4 * D_MODEL, D_MODEL)
-        )
+        self.feed_forward = nn.Sequential(nn.Linear(D_MODEL, 4 * D_MODEL), nn.GELU(), nn.Linear(4 * D_MODEL, D_MODEL))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the stream after this layer (B, 17, 32), and the weights of its heads (B, 2, 17, 17)."""

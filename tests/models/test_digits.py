@@ -1,4 +1,4 @@
-"""A Vision Transformer on handwritten digits: what it is given, what its positions are, and what the stored runs say."""
+"""A Vision Transformer on handwritten digits: what it is given, its positions, and what the stored runs say."""
 
 import numpy as np
 import pytest

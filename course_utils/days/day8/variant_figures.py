@@ -133,8 +133,7 @@ def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarr
         fig,
         f"The share of right answers against the size of the task, median of {seeds} seeds and each seed. "
         f"Medians at the largest size: {'; '.join(medians)}.",
-        f"Medians at the largest size. {'; '.join(medians)}."
-        + (f" The axis begins {listed(cut)}." if cut else ""),
+        f"Medians at the largest size. {'; '.join(medians)}." + (f" The axis begins {listed(cut)}." if cut else ""),
     )
 
 
