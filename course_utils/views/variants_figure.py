@@ -67,8 +67,8 @@ def digits(accuracies: Mapping[str, Sequence[float]], images: np.ndarray, attent
         panel = fig.add_subplot(cell)
         panel.imshow(image, cmap="gray_r", vmin=0, vmax=1)
         rows, columns = np.indices(weights.shape)
-        centre = side * np.array([columns, rows]) + (side - 1) / 2
-        panel.scatter(*centre.reshape(2, -1), s=900 * weights.ravel(), color=palette.QUERY, alpha=0.55, linewidths=0)
+        x, y = ((side * each + (side - 1) / 2).ravel() for each in (columns, rows))
+        panel.scatter(x, y, s=900 * weights.ravel(), color=palette.QUERY, alpha=0.55, linewidths=0)
         panel.set(xticks=[], yticks=[])
     medians = ", ".join(f"{kind} {np.median(shares):.3f}" for kind, shares in accuracies.items())
     seeds = len(next(iter(accuracies.values())))
