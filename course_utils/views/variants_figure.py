@@ -54,17 +54,17 @@ def digits(accuracies: Mapping[str, Sequence[float]], images: np.ndarray, attent
     of each patch.
     """
     fig = new_figure(740, 330)
-    left, right = fig.add_gridspec(1, 2, width_ratios=[1, 1.15], wspace=0.12, left=0.16, right=0.985, bottom=0.17)
-    ax = fig.add_subplot(left)
+    halves = fig.add_gridspec(1, 2, width_ratios=[1, 1.15], wspace=0.12, left=0.16, right=0.985, bottom=0.17)
+    ax = fig.add_subplot(halves[0])
     for place, shares in enumerate(accuracies.values()):
         ax.plot(shares, [place] * len(shares), "o", color=palette.QUERY, alpha=0.6)
         ax.plot(np.median(shares), place, "|", color=palette.INK, markersize=22)
     ax.set_yticks(range(len(accuracies)), list(accuracies))
     ax.set(xlabel="digits read right", title="by positions", ylim=(len(accuracies) - 0.5, -0.5))
-    grid = right.subgridspec(2, len(images) // 2, wspace=0.06, hspace=0.06)
+    grid = halves[1].subgridspec(2, len(images) // 2, wspace=0.06, hspace=0.06)
     side = images.shape[-1] / attention.shape[-1]  # pixels in a row of a patch
-    for cell, image, weights in zip(grid, images, attention, strict=True):
-        panel = fig.add_subplot(cell)
+    for place, (image, weights) in enumerate(zip(images, attention, strict=True)):
+        panel = fig.add_subplot(grid[place])
         panel.imshow(image, cmap="gray_r", vmin=0, vmax=1)
         rows, columns = np.indices(weights.shape)
         x, y = ((side * each + (side - 1) / 2).ravel() for each in (columns, rows))
