@@ -207,7 +207,10 @@ SAID = {
         "def softmax_row(a, row): return row",
         "Leave the parameters in its first line as the exercise gives them.",
     ),
-    "an unknown name": (ROW.format("return [exp(x) for x in row]"), "name 'exp' is not defined, at line 4"),
+    "a name without its module": (
+        ROW.format("return [exp(x) for x in row]"),
+        "name 'exp' is not defined, at line 4 of your cell: return [exp(x) for x in row]. For a number it is math.exp,",
+    ),
 }
 
 

@@ -97,6 +97,9 @@ SOFTMAX_MISTAKES = (
         "This uses powers of 2. The softmax uses powers of e: math.exp."),
     Mistake("sign turned", lambda row: lists.softmax([-x for x in row]),
         "The smallest entry gets the largest weight, because there is a minus sign too many in the exponent."),
+    Mistake("sign turned in the shift", lambda row: [
+            math.exp(max(row) - x) / sum(math.exp(max(row) - y) for y in row) for x in row],
+        "The smallest entry gets the largest weight: take the exponential of x - max(row), and not of max(row) - x."),
     Mistake("softmax twice", lambda row: lists.softmax(lists.softmax(row)),
         "This is the softmax of the softmax. Apply it once."),
     Mistake("log-softmax", lambda row: [x - lists.logsumexp(row) for x in row],

@@ -80,7 +80,7 @@ def as_code(example: Example, judge: JudgedExercise, answer: Any = None) -> str:
 def literal(value: Any, *, tensors: bool = False) -> str | None:
     """Return a value as Python code, with arrays as tensors if asked; None for a value that cannot be written so."""
     if isinstance(value, np.ndarray):
-        is_wide = value.dtype.itemsize == 8
+        is_wide = value.dtype.itemsize == 8 or value.dtype == np.dtype(int)  # which has 32 bits in a web page
         usual = value.dtype.kind == "b" or (is_wide and (value.dtype.kind == "i" or not tensors))
         module, function = ("torch", "tensor") if tensors else ("np", "array")
         entries = repr(value.tolist()).replace("-inf", "-math.inf").replace("nan", "math.nan")

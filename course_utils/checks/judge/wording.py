@@ -32,6 +32,7 @@ ADVICE = (
     (r"name 'null' is not defined", "Python writes None."),
     (r"name '(NaN|nan)' is not defined", "It is math.nan or np.nan."),
     (r"name '(Infinity|Inf|inf)' is not defined", "It is math.inf or np.inf."),
+    (r"name '(exp|log|sqrt|tanh|pi)' is not defined", r"For a number it is math.\1, for an array np.\1."),
     (r"name '(\w+)' is not defined[^,]*, at line \d+ of your cell: \1 ==", "To set a value write one =, not two."),
     (r"name '(\w+)' is not defined[^,]*, at line \d+ of your cell: \1 ?<-", "To set a value write = and not <-."),
     (r"arrays can be converted to Python scalars.*math\.(\w+)\(", r"math.\1 takes one number, np.\1 an array."),
