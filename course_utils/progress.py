@@ -100,10 +100,10 @@ class DayProgress:
     def remaining(self) -> dict[str, int]:
         """Minutes that are left of the lesson and of the exercises, without what is done.
 
-        Nobody says when a lesson was read: it counts as read when at least half of its day's exercises have passed.
+        Nobody says when a lesson was read: it counts as read when at least a third of its day's exercises have passed.
         """
         exercises = sum(exercise.minutes for exercise in self.exercises if not exercise.done)
-        lesson_read = self.done and 2 * self.done >= len(self.exercises)
+        lesson_read = self.done and 3 * self.done >= len(self.exercises)
         remaining = {"lesson": 0 if lesson_read else self.lesson, "exercises": exercises}
         return {what: minutes for what, minutes in remaining.items() if minutes}
 

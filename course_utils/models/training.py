@@ -12,6 +12,7 @@ import io
 import json
 import math
 import signal
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -28,6 +29,7 @@ from course_utils.models.decoder import Decoder
 
 SAVE_EVERY = 250  # steps between checkpoints, for a process that ends without a word
 TELL_EVERY = 10  # steps between two lines of progress
+LAST = 50  # steps whose mean loss stands for the last one
 Draw = Callable[[Tensor, int, int, int, int], tuple[Tensor, Tensor]]
 
 
@@ -126,6 +128,8 @@ def train(
     run = Run(model, replace(Recipe(), **recipe), steps and whole("steps", steps), minutes)
     if checkpoint is not None:
         run.load(Path(checkpoint))
+    if progress and run.done and run.share >= 1:
+        progress(run.progress)  # it was trained before
     with _interrupts_held() as interrupts:
         while run.share < 1 and not interrupts:
             run.step(draw, data.train)
@@ -143,6 +147,16 @@ def train(
         if checkpoint is not None:
             run.save(Path(checkpoint))
     return run.history
+
+
+def save_sample(checkpoint: Path | str, text: str) -> None:
+    """Write a text that a trained model wrote beside its checkpoint, as samples.json, for the lab report.
+
+    Its loss is the mean of the last steps in history.json. Raises OSError where there is no history to read.
+    """
+    losses = History.read(Path(checkpoint).with_name("history.json")).losses[-LAST:]
+    samples = [{"loss": statistics.fmean(losses), "text": text}]
+    files.write_whole(Path(checkpoint).with_name("samples.json"), json.dumps(samples) + "\n")
 
 
 class Run:

@@ -158,7 +158,7 @@ class Collected:
 
 
 def collect(
-    folder: Path = WORK_FOLDER / EXERCISES, swap: Mapping[str, Swap] | None = None, prefer: Collection[str] = ()
+    folder: Path = WORK_FOLDER / EXERCISES, swap: Mapping[str, Swap] | None = None, prefer: Collection[str] | str = ()
 ) -> Collected:
     """Read the learner's notebooks of days 1 to 8 and take the answers that pass; nothing is written.
 
@@ -170,7 +170,7 @@ def collect(
     Args:
         swap: what to put in the place of an answer, by the exercise's grade_id or the name of its answer: "reference",
             or a function with the signature of the answer.
-        prefer: exercises whose answers go first, by the same names.
+        prefer: exercises whose answers go first, by the same names; one name may come without a list.
 
     Raises:
         KeyError: a name is unknown.
@@ -181,7 +181,7 @@ def collect(
     swapped = {slot_of(name).grade_id: each for name, each in (swap or {}).items()}
     if strange := [name for name, each in swapped.items() if not (callable(each) or each == REFERENCE)]:
         raise TypeError(f"{strange[0]} is swapped for {swapped[strange[0]]!r}: give a function, or {REFERENCE!r}")
-    preferred = tuple(slot_of(name) for name in prefer)
+    preferred = tuple(slot_of(name) for name in ([prefer] if isinstance(prefer, str) else prefer))
     asked = [slot for slot in SLOTS if slot in preferred or callable(swapped.get(slot.grade_id))]
     for place, slot in enumerate(asked):
         if others := [other for other in asked[:place] if excludes(slot, other)]:

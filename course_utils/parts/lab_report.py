@@ -23,11 +23,13 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from course_utils.course import EXERCISES, find_notebook, version
+from course_utils.course import EXERCISES, find_notebook, folder_advice, version
 from course_utils.errors import CourseError, spell_out
 from course_utils.files import write_whole
+from course_utils.models.training import LAST
 from course_utils.notebooks import read_notebook, report_cells
 from course_utils.parts import collect
 from course_utils.views import palette
@@ -87,6 +89,8 @@ def write_lab_report(root: Path, out: Path, name: str = "", today: date | None =
 
 def lab_report(root: Path, name: str, today: date) -> str:
     """Return the report on the course in `root` as HTML. All text of the learner's is escaped."""
+    if not (root / EXERCISES).is_dir():
+        raise CourseError(f"there is no folder {EXERCISES} here; {folder_advice()}")
     collected = collect(root / EXERCISES)
     rows = collected.table()
     answers = read_answers(root / EXERCISES)
@@ -98,9 +102,15 @@ def lab_report(root: Path, name: str, today: date) -> str:
         rows=[[spell_out(word) for word in row] for row in rows],
         yours=sum(row[2] == "yours" for row in rows),
         trainings=read_trainings(root / TRAINING),
-        answers=[(question, spell_out(answers[each])) for each, question in QUESTIONS.items()],
+        answers=[(question, _as_html(answers[each])) for each, question in QUESTIONS.items()],
         unanswered=UNANSWERED,
     )
+
+
+def _as_html(markdown: str) -> Markup:
+    """Return an answer as HTML that loads nothing; HTML in it is shown as text."""
+    reader = MarkdownIt("commonmark", {"html": False}).disable(["image", "link", "autolink"])
+    return Markup(reader.render(spell_out(markdown)))
 
 
 def read_answers(folder: Path) -> dict[str, str]:
@@ -118,8 +128,7 @@ def read_answers(folder: Path) -> dict[str, str]:
         raise CourseError(f"{path}: {trouble}")
     for name, cell in report_cells(notebook).items():
         if name in answers:
-            text = cell.source.strip()
-            answers[name] = "" if text.strip("*_ ") == STUB else text
+            answers[name] = cell.source.strip().removeprefix(f"*{STUB}*").strip()
     return answers
 
 
@@ -138,9 +147,10 @@ def _training(path: Path, folder: Path) -> Training:
         losses = [float(loss) for loss in history["losses"]]
         facts = {"steps": f"{len(losses):,}", "tokens a second": f"{float(history['tokens_per_second']):,.0f}"}
         if losses:
-            facts["last loss, nats a token"] = f"{np.mean(losses[-50:]):.3f}"
-        if history["bits_per_byte"] is not None:
-            facts["bits per byte on held-out text"] = f"{float(history['bits_per_byte']):.3f}"
+            last = losses[-LAST:]
+            facts[f"mean loss of the last {len(last)} steps, nats a token"] = f"{np.mean(last):.3f}"
+        bits = history["bits_per_byte"]
+        facts["bits per byte on held-out text"] = "not finished" if bits is None else f"{float(bits):.3f}"
     except (KeyError, TypeError, ValueError) as error:
         raise CourseError(f"{path}: not the history of a training ({type(error).__name__}: {error})") from None
     name = "" if path.parent == folder else path.parent.relative_to(folder).as_posix()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
+import re
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from html import escape
@@ -105,6 +107,19 @@ def mine(*names: str, folder: Path = WORK_FOLDER / EXERCISES) -> Parts:
     return Parts(tuple(take(slot, folder) for slot in slots))
 
 
+def _undefined(slot: Slot, cells: Sequence[str], notebook: str) -> Row:
+    """Return the row of an answer that no cell defines, or whose cell is not valid Python."""
+    for cell in reversed(cells):
+        if re.search(rf"^(?:def|class) +{re.escape(slot.name)}\b", cell, re.MULTILINE):
+            try:
+                ast.parse(cell)
+            except SyntaxError as error:
+                return Row(
+                    slot, None, f"its cell is not valid Python: {error.msg}, at line {error.lineno}", outcome=FAILED
+                )
+    return Row(slot, None, f"no cell of {notebook} defines {slot.name}")
+
+
 def take(slot: Slot, folder: Path) -> Row:
     """Return the row of a slot, with the learner's answer if it can be run."""
     path = find_notebook(folder, slot.day)
@@ -113,7 +128,7 @@ def take(slot: Slot, folder: Path) -> Row:
     cells = _code_cells(path)
     own = [place for place, cell in enumerate(cells) if defines(cell, [slot.name])]
     if not own:
-        return Row(slot, None, f"no cell of {path.name} defines {slot.name}")
+        return _undefined(slot, cells, path.name)
     place = own[-1]
     end = next((i for i in range(place + 1, len(cells)) if cells[i].startswith("check(")), place + 1)
     above, after, below = cells[:place], cells[place + 1 : end], cells[end:]

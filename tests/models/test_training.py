@@ -121,6 +121,20 @@ def test_what_was_trained_to_the_end_is_not_trained_again(tmp_path):
     assert keys <= json.loads((tmp_path / "history.json").read_text()).keys()
 
 
+def test_the_line_of_a_finished_training_is_shown_again(tmp_path, capsys):
+    path = tmp_path / "model.pt"
+    run(new_model(), checkpoint=path)
+    run(new_model(), checkpoint=path, draw=None, progress=training.print_progress)
+    assert "step 12 (100%)" in capsys.readouterr().out
+
+
+def test_a_sample_lies_beside_its_checkpoint_with_the_mean_of_the_last_losses(tmp_path):
+    history = run(new_model(), checkpoint=tmp_path / "model.pt")
+    training.save_sample(tmp_path / "model.pt", "ROMEO:")
+    (sample,) = json.loads((tmp_path / "samples.json").read_text())
+    assert sample == {"loss": pytest.approx(sum(history.losses) / STEPS), "text": "ROMEO:"}
+
+
 def test_a_checkpoint_is_whole_though_writing_the_next_one_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "SAVE_EVERY", 5)
     path = tmp_path / "model.pt"

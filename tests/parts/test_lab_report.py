@@ -88,7 +88,21 @@ def test_the_page_asks_for_nothing_from_anywhere(course):
     assert "default-src 'none'" in text
 
 
+def test_an_answer_is_shown_as_markdown_and_loads_nothing(course):
+    text = "*Write your answer here.* **9.57** for `a < b`, ![a](http://x.org/a.png) [b](http://x.org)"
+    written(course / "exercises", 9, answer("report_1", text))
+    page = lab_report(course, "", DAY)
+    assert "<p><strong>9.57</strong> for <code>a &lt; b</code>" in page
+    assert "http://x.org" in page and not any("x.org" in address for address in Page(page).addresses)
+
+
+def test_outside_the_course_there_is_no_report(tmp_path):
+    with pytest.raises(CourseError, match="there is no folder exercises here"):
+        lab_report(tmp_path, "", DAY)
+
+
 def test_without_anything_of_the_learners_the_page_says_so(tmp_path):
+    (tmp_path / "exercises").mkdir()
     text = lab_report(tmp_path, "", DAY)
     assert "0 of the 20 parts are mine." in text and "No training is recorded yet." in text
     assert text.count(UNANSWERED) == len(QUESTIONS) == 3 and 'class="blank"' in text
@@ -103,7 +117,8 @@ def test_several_trainings_are_told_apart_by_their_folders(course):
     first, second = read_trainings(course / "training")
     assert (first.name, second.name) == ("first", "second/without warm-up")
     assert first.picture.startswith(b"\x89PNG") and not second.picture
-    assert second.facts == {"steps": "0", "tokens a second": "5,120"}
+    assert first.facts["mean loss of the last 3 steps, nats a token"] == "3.233"
+    assert second.facts == {"steps": "0", "tokens a second": "5,120", "bits per byte on held-out text": "not finished"}
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ def attention_batched(q, k, v):
         ("x = 1", "no cell of day4_mine.ipynb defines merge_heads"),
         (f"{MERGED}\nraise OSError('gone')", "its cell raises OSError: gone"),
         ("merge_heads = {}['x']", "its cell raises KeyError: 'x'"),
-        ("def merge_heads(x:", "no cell of day4_mine.ipynb defines merge_heads"),
+        ("def merge_heads(x:", "its cell is not valid Python: '(' was never closed, at line 1"),
         (f"if False:\n    merge_heads = 1\n\n# {MERGED!r}", "its cell runs, and does not define merge_heads"),
         (f"{MERGED}\ndel merge_heads", "its cell runs, and does not define merge_heads"),
         (f"{MERGED}\nraise SystemExit", "its cell raises SystemExit"),

@@ -376,6 +376,8 @@ WEIGHT_MISTAKES = (
     Mistake("scaling by d_k", sat(scale=4.0),
         "These are the weights you get when the scores are divided by d_k = 4. Divide by √d_k = 2."),
     Mistake("multiplied by the root", sat(scale=0.5), "The scores are multiplied by √d_k. Divide by it."),
+    Mistake("scaling by the root of 2", sat(scale=math.sqrt(2)),
+        "The scores are divided by √2, as where d_k is 2. Here d_k is 4: divide by 2."),
     Mistake("scaling by the root of the number of tokens", sat(scale=math.sqrt(3)),
         "The scores are divided by √3, the root of the number of tokens. d_k is the length of a key, 4."),
     Mistake("no mask", sat(allowed=(1, 1, 1)),

@@ -1131,7 +1131,7 @@ ASSEMBLE_MISTAKES = (
         "subtracts it from the weight.", optimizer="Adam"),
     assembled("PyTorch's own betas", "β₂ is 0.999, which is PyTorch's own. Here the betas are 0.9 and 0.99.",
         betas=(0.9, 0.999)),
-    assembled("a new optimizer for each step", "Each step makes a new optimizer, which forgets its averages. Make it "
+    assembled("a new optimiser for each step", "Each step makes a new optimiser, which forgets its averages. Make it "
         "once.", anew=True),
     assembled("the loss after the step", "Each loss is that after the step. Return the one before it.", after=True),
     assembled("the sum of losses", "The losses of all tokens are added up. Take their mean.",
