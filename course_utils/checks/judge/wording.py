@@ -145,9 +145,11 @@ def describe_failure(comparison: Comparison, place: int) -> str:
         tolerance = comparison.tolerances[place].of(part)
         pairs = [*zip(actual.entries, expected.entries, strict=True)]
         if wrong := [i for i, pair in enumerate(pairs) if not tolerance.near(*pair)]:
-            # Of hand-worked decimals the one that is off by most, since the others may be rounded; else the first.
+            # The first, but of hand-worked decimals the first that is clearly off, since others may be rounded.
             may_be_rounded = by_hand and any(each != round(each) for each in expected.entries)
-            i = max(wrong, key=lambda i: abs(pairs[i][0] - pairs[i][1])) if may_be_rounded else wrong[0]
+            off = {i: abs(pairs[i][0] - pairs[i][1]) for i in wrong}
+            clearly_off = (i for i in wrong if not may_be_rounded or off[i] >= max(off.values()) / 2)
+            i = next(clearly_off, wrong[0])  # a difference from infinity may be no number
             return _describe_difference(comparison, place, part, i)
     return f"On “{rung.name}” the result differs."
 
