@@ -104,9 +104,12 @@ def test_each_run_of_a_function_counts_the_same():
     def loop(n):
         return [number for number in range(n)]
 
+    def of_this_file(code):  # else the steps of what the garbage collector ends would count, too
+        return frozenset(range(0, len(code.co_code), 2)) if code.co_filename == __file__ else frozenset()
+
     counts = []
     for _ in range(3):
-        with StepCounter(lambda code: frozenset(range(0, len(code.co_code), 2))) as steps:
+        with StepCounter(of_this_file) as steps:
             loop(50)
         counts.append(steps.count)
     assert min(counts) == max(counts) > 50
