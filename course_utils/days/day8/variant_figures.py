@@ -126,7 +126,7 @@ def recall(tasks: Mapping[str, tuple[Sequence[int], float, Mapping[str, np.ndarr
     axes[0].set_ylabel("right answers")
     handles, labels = axes[0].get_legend_handles_labels()
     seeds = len(next(iter(next(iter(tasks.values()))[2].values())))
-    legend = f"line: median of {seeds} seeds; thin lines: each seed; dotted line: guessing"
+    legend = f"line: median of {seeds} seeds; thin lines: each seed; dotted line on the left: guessing"
     fig.legend(handles, labels, title=legend, loc="lower center", ncol=4)
     fig.subplots_adjust(left=0.075, right=0.985, top=0.92, bottom=0.36, wspace=0.2)
     return described(
