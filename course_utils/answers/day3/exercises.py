@@ -376,8 +376,6 @@ WEIGHT_MISTAKES = (
     Mistake("scaling by d_k", sat(scale=4.0),
         "These are the weights you get when the scores are divided by d_k = 4. Divide by √d_k = 2."),
     Mistake("multiplied by the root", sat(scale=0.5), "The scores are multiplied by √d_k. Divide by it."),
-    Mistake("scaling by the root of 2", sat(scale=math.sqrt(2)),
-        "The scores are divided by √2, as where d_k is 2. Here d_k is 4: divide by 2."),
     Mistake("scaling by the root of the number of tokens", sat(scale=math.sqrt(3)),
         "The scores are divided by √3, the root of the number of tokens. d_k is the length of a key, 4."),
     Mistake("no mask", sat(allowed=(1, 1, 1)),
@@ -407,7 +405,8 @@ WEIGHT_MISTAKES = (
     Mistake("exponentials not normalised", by_hand([1.6487, 2.7183, 0.0]),
         "These are the exponentials. Divide each by their sum, 4.367."),
     Mistake("no exponential", by_hand([1 / 3, 2 / 3, 0.0]),
-        "0.333 and 0.667 are the scores over their sum. Take exponentials before you divide."),
+        "0.333 and 0.667 are the scores over their sum: take exponentials before you divide. Or, if you divided the scores "
+        "by √2: d_k is 4 here, so divide them by 2."),
 )  # fmt: skip
 BY_HAND_MISTAKES = (
     *WEIGHT_MISTAKES,
