@@ -405,8 +405,8 @@ WEIGHT_MISTAKES = (
     Mistake("exponentials not normalised", by_hand([1.6487, 2.7183, 0.0]),
         "These are the exponentials. Divide each by their sum, 4.367."),
     Mistake("no exponential", by_hand([1 / 3, 2 / 3, 0.0]),
-        "0.333 and 0.667 are the scores over their sum: take exponentials before you divide. Or, if you divided the scores "
-        "by √2: d_k is 4 here, so divide them by 2."),
+        "0.333 and 0.667 are the scores over their sum: take exponentials before you divide. Or, if you divided the "
+        "scores by √2: d_k is 4 here, so divide them by 2."),
 )  # fmt: skip
 BY_HAND_MISTAKES = (
     *WEIGHT_MISTAKES,
