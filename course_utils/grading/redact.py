@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from course_utils.checks.judge.verdict import UNKNOWN_NAME, Verdict
-from course_utils.checks.kernel.evidence import BAD_RESULT, NOT_FILLED_IN, UNWRITTEN
+from course_utils.checks.kernel.evidence import BAD_RESULT, IN_ITS_CELL, NOT_FILLED_IN, UNWRITTEN
 from course_utils.checks.kernel.outcome import Evidence, ForbiddenCall, Outcome
 from course_utils.checks.kernel.result_numbers import NOTHING
 
@@ -22,7 +22,7 @@ KINDS |= {"AxisError", "LinAlgError", "OutOfMemoryError", "UFuncTypeError", "Com
 SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 MAX_AXES = 8
 MAX_AXIS_LENGTH = 10**5
-_WHERE = re.compile(r", at line (\d{1,4}) of your cell: ")
+_WHERE = re.compile(rf", at line (\d{{1,4}}){IN_ITS_CELL}: ")
 _AT_LINE = re.compile(r"^-+> *(\d{1,4}) (.*)$", re.MULTILINE)
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _IN_FILE = re.compile(r" \([^()\s]+, line (\d+)\)\Z")  # a temporary file of IPython, whose name tells nothing
@@ -59,7 +59,7 @@ def stopped_at(trace: str, source: str) -> str:
         number = int(match[0])
         text = match[1].strip()
         if text and 0 < number <= len(lines) and lines[number - 1].strip() == text:
-            return f" It was at line {number} of your cell: {text[:100]}"
+            return f" It was at line {number}{IN_ITS_CELL}: {text[:100]}"
     return ""
 
 

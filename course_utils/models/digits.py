@@ -40,6 +40,11 @@ SEEDS = (0, 1, 2, 3, 4)
 POSITIONS = ("none", "learned", "reading order", "row and column")
 SHOWN = 6  # unseen pictures whose attention is stored
 
+# Where each token is: the class token at 0, and patches from 1 on, in reading order or by row and by column.
+NUMBERS = (0, *(1 + patch for patch in range(GRID * GRID)))
+ROWS = (0, *(1 + patch // GRID for patch in range(GRID * GRID)))
+COLUMNS = (0, *(1 + patch % GRID for patch in range(GRID * GRID)))
+
 
 @cache
 def pictures() -> tuple[Tensor, Tensor]:
@@ -108,19 +113,13 @@ class Model(nn.Module):
 
 
 def _rotated(x: Tensor, positions: str) -> Tensor:
-    """Rotate queries or keys (B, h, 17, d) by their places; the class token is at 0, and patches begin at 1."""
-    number = torch.arange(GRID * GRID)
+    """Rotate queries or keys (B, h, 17, d) by where their tokens are."""
     if positions == "reading order":
-        return rotate(x, _after_class(number), BASE)
+        return rotate(x, NUMBERS, BASE)
     if positions == "row and column":
         by_row, by_column = x.chunk(2, dim=-1)
-        row, column = _after_class(number // GRID), _after_class(number % GRID)
-        return torch.cat([rotate(by_row, row, BASE), rotate(by_column, column, BASE)], dim=-1)
+        return torch.cat([rotate(by_row, ROWS, BASE), rotate(by_column, COLUMNS, BASE)], dim=-1)
     return x
-
-
-def _after_class(places: Tensor) -> Tensor:
-    return torch.cat([torch.zeros(1, dtype=torch.int64), places + 1])
 
 
 # --- training -------------------------------------------------------------------------------------------------------

@@ -284,11 +284,11 @@ def main(quick: bool = False, folder: Path | str = STORED) -> None:
     torch.set_num_threads(1)
     where = environment()
     seeds = SEEDS[: 1 if quick else None]
-    runs = [(kind, variant, seed) for seed in seeds for kind in STEPS for variant in VARIANTS]
-    steps = [2 * EVERY if quick else STEPS[kind] for kind, _, _ in runs]
+    steps = dict.fromkeys(STEPS, 2 * EVERY) if quick else STEPS
+    runs = [(kind, variant, seed, steps[kind]) for seed in seeds for kind in STEPS for variant in VARIANTS]
     rows = []
     with ProcessPoolExecutor(initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        for row in pool.map(_run, *zip(*runs, strict=True), steps):
+        for row in pool.map(_run, *zip(*runs, strict=True)):
             rows.append(row)
             print(f"{row['kind']}, {row['variant']}, seed {row['seed']}: {row['accuracy']}", flush=True)
     settings = {

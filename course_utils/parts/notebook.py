@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from course_utils.checks.cells import defines
+from course_utils.checks.cells import PARSE_ERRORS, as_python, defines
 from course_utils.checks.complete_answer import complete_answer
 from course_utils.checks.examination import examine
 from course_utils.checks.judge.time_limit import TimeLimit, runs_answer
@@ -112,11 +112,10 @@ def _undefined(slot: Slot, cells: Sequence[str], notebook: str) -> Row:
     for cell in reversed(cells):
         if re.search(rf"^(?:def|class) +{re.escape(slot.name)}\b", cell, re.MULTILINE):
             try:
-                ast.parse(cell)
-            except SyntaxError as error:
-                return Row(
-                    slot, None, f"its cell is not valid Python: {error.msg}, at line {error.lineno}", outcome=FAILED
-                )
+                ast.parse(as_python(cell))
+            except PARSE_ERRORS as error:
+                why = f"{error.msg}, at line {error.lineno}" if isinstance(error, SyntaxError) else str(error)
+                return Row(slot, None, f"its cell is not valid Python: {why}", outcome=FAILED)
     return Row(slot, None, f"no cell of {notebook} defines {slot.name}")
 
 

@@ -194,5 +194,5 @@ def _describe_place(frames: list[FrameType]) -> str:
     for frame in frames:
         if evidence.IN_A_CELL.search(frame.f_code.co_filename):
             line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-            return f"{place} It was at line {frame.f_lineno} of your cell: {line[:100]}"
+            return f"{place} It was at line {frame.f_lineno}{evidence.IN_ITS_CELL}: {line[:100]}"
     return place

@@ -33,8 +33,8 @@ ADVICE = (
     (r"name '(NaN|nan)' is not defined", "It is math.nan or np.nan."),
     (r"name '(Infinity|Inf|inf)' is not defined", "It is math.inf or np.inf."),
     (r"name '(exp|log|sqrt|tanh|pi)' is not defined", r"For a number it is math.\1, for an array np.\1."),
-    (r"name '(\w+)' is not defined[^,]*, at line \d+ of your cell: \1 ==", "To set a value write one =, not two."),
-    (r"name '(\w+)' is not defined[^,]*, at line \d+ of your cell: \1 ?<-", "To set a value write = and not <-."),
+    (rf"name '(\w+)' is not defined[^,]*, at line \d+{IN_ITS_CELL}: \1 ==", "To set a value write one =, not two."),
+    (rf"name '(\w+)' is not defined[^,]*, at line \d+{IN_ITS_CELL}: \1 ?<-", "To set a value write = and not <-."),
     (r"arrays can be converted to Python scalars.*math\.(\w+)\(", r"math.\1 takes one number, np.\1 an array."),
     (r"must be real number, not list.*math\.(\w+)\(", r"math.\1 takes one number: call it for each entry."),
     (r"'float' object has no attribute '(\w+)'",
@@ -146,11 +146,11 @@ def describe_failure(comparison: Comparison, place: int) -> str:
         pairs = [*zip(actual.entries, expected.entries, strict=True)]
         if wrong := [i for i, pair in enumerate(pairs) if not tolerance.near(*pair)]:
             # The first, but of hand-worked decimals the first that is clearly off, since others may be rounded.
-            may_be_rounded = by_hand and any(each != round(each) for each in expected.entries)
-            off = {i: abs(pairs[i][0] - pairs[i][1]) for i in wrong}
-            clearly_off = (i for i in wrong if not may_be_rounded or off[i] >= max(off.values()) / 2)
-            i = next(clearly_off, wrong[0])  # a difference from infinity may be no number
-            return _describe_difference(comparison, place, part, i)
+            if by_hand and any(each != round(each) for each in expected.entries):
+                off = {i: abs(pairs[i][0] - pairs[i][1]) for i in wrong}
+                most = max(off.values())  # not a number where infinities are subtracted: then none is clearly off
+                wrong = [i for i in wrong if off[i] >= most / 2] or wrong
+            return _describe_difference(comparison, place, part, wrong[0])
     return f"On “{rung.name}” the result differs."
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 MAX_RESULT_NUMBERS = 10_000
-NOTHING = "the function returned None. Did you forget the return statement?"
+RETURNED_NONE = "{} returned None. Did you forget the return statement?"
+NOTHING = RETURNED_NONE.format("the function")
 
 
 class BadResult(TypeError):

@@ -186,9 +186,11 @@ def run(
     axes[2].axhline(1, color=palette.INK, linestyle=":", linewidth=1)
     for name, floor in floors.items():
         axes[0].axhline(floor, color=palette.INK, linestyle="--", linewidth=1)
-        lowest = floor == min(floors.values())  # the curve crosses it on the right
-        x, y, ha, va = (0, floor - 0.06, "left", "top") if lowest else (steps[-1], floor + 0.06, "right", "bottom")
-        axes[0].text(x, y, f"{name}: {floor:.2f}", ha=ha, va=va)
+        label = f"{name}: {floor:.2f}"
+        if floor == min(floors.values()):  # the curve crosses it on the right
+            axes[0].text(0, floor - 0.06, label, ha="left", va="top")
+        else:
+            axes[0].text(steps[-1], floor + 0.06, label, ha="right", va="bottom")
     fig.tight_layout()
     return described(
         fig,

@@ -18,7 +18,7 @@ import numpy as np
 from course_utils.checks.kernel.forbidden import WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.result_numbers import BadResult
+from course_utils.checks.kernel.result_numbers import RETURNED_NONE, BadResult
 from course_utils.checks.kernel.small import FROM_RUNG, Draft, Drawn, Small, shares, whole
 from course_utils.days.shared.given.draws import NEW_TENSORS, UNTOUCHED, Array, draw, draw_mask
 
@@ -325,7 +325,7 @@ def output_of(layer: Callable, x: Array, *mask: Any, **named: Any) -> Any:
 
     output = layer(x, *mask, **named)
     if output is None:
-        raise BadResult("forward returned None. Did you forget the return statement?")
+        raise BadResult(RETURNED_NONE.format("forward"))
     if not isinstance(output, torch.Tensor):
         raise BadResult(f"forward returned a {type(output).__name__}; it should return the output alone, a tensor")
     if output.dtype != x.dtype:

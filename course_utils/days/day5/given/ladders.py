@@ -21,7 +21,7 @@ import numpy as np
 from course_utils.checks.kernel.forbidden import WHOLE_ATTENTION
 from course_utils.checks.kernel.ladder import Ladder, Rung
 from course_utils.checks.kernel.measures import changes
-from course_utils.checks.kernel.result_numbers import NOTHING, BadResult, as_numbers
+from course_utils.checks.kernel.result_numbers import NOTHING, RETURNED_NONE, BadResult, as_numbers
 from course_utils.checks.kernel.small import BLANK, FROM_RUNG, Draft, Drawn, Small, whole
 from course_utils.days.shared.given.call_spy import watch
 from course_utils.days.shared.given.draws import UNTOUCHED, Array, draw, named
@@ -905,7 +905,7 @@ def count(n: int) -> str:
 def pair_of(result: Any, method: str) -> list[np.ndarray]:
     """Return the keys and values that a method returned. Raises BadResult unless they are a pair."""
     if result is None:
-        raise BadResult(f"{method} returned None. Did you forget the return statement?")
+        raise BadResult(RETURNED_NONE.format(method))
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise BadResult(f"{method} returned {describe_kind(result)}; it should return (k, v)")
     return [array_of(part) for part in result]

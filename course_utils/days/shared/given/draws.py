@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from course_utils.checks.kernel.result_numbers import BadResult
+from course_utils.checks.kernel.result_numbers import NOTHING, BadResult
 
 if TYPE_CHECKING:
     import torch
@@ -74,7 +74,7 @@ def named(result: Any, names: Sequence[str]) -> dict[str, Any]:
         BadResult: if the result does not have exactly these parts, or one of them is None.
     """
     if result is None:
-        raise BadResult("the function returned None. Did you forget the return statement?")
+        raise BadResult(NOTHING)
     if not isinstance(result, (tuple, list)) or len(result) != len(names):
         size = f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
         raise BadResult(f"the function returned a {type(result).__name__}{size}; it should return ({', '.join(names)})")
