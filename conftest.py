@@ -8,6 +8,7 @@ import os
 import re
 import statistics
 import time
+import zlib
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def one_thread():
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run everything, too: make test-all")
     parser.addoption("--left", action="store_true", help="run only what make test leaves to make test-all")
+    parser.addoption("--share", metavar="K/N", help="of what --left runs, one of N equal shares: 1/3, 2/3 or 3/3")
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -71,7 +73,8 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_collection_modifyitems(config, items):
     items.sort(key=_rank)
     if config.option.left:
-        unwanted = {item for item in items if not (_thorough_mark(item) or item.nodeid.startswith(tuple(FOLDERS)))}
+        share, shares = map(int, (config.option.share or "1/1").split("/"))
+        unwanted = {item for item in items if not _is_left(item) or _share(item, shares) != share}
     else:
         unwanted = {item for item in items if _thorough_mark(item) and not config.option.all}
         _omitted.update((_thorough_mark(item).args[0], item.nodeid.split("::", 1)[0]) for item in unwanted)
@@ -89,6 +92,17 @@ def _chosen_by_us(config) -> bool:
 
 def _thorough_mark(item):
     return item.get_closest_marker("thorough")
+
+
+def _is_left(item) -> bool:
+    """Return whether `make test` leaves this test to `make test-all`."""
+    return bool(_thorough_mark(item) or item.nodeid.startswith(tuple(FOLDERS)))
+
+
+def _share(item, shares: int) -> int:
+    """Return the share, 1 to `shares`, that a test belongs to; the cells of a notebook belong to the same."""
+    name = item.nodeid.split("::", 1)[0] if isinstance(item, IPyNbCell) else item.nodeid
+    return zlib.crc32(name.encode()) % shares + 1
 
 
 def _rank(item) -> int:

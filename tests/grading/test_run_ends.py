@@ -35,6 +35,17 @@ def skipping(pytester):
 
 
 @WORKER
+def test_each_test_that_is_left_is_in_one_of_the_shares(run, pytester):
+    pytester.makepyfile(
+        test_it="import pytest\n\n@pytest.mark.thorough('long')\n@pytest.mark.parametrize('number', range(30))\n"
+        "def test_left(number):\n    pass\n\ndef test_rest():\n    pass\n"
+    )
+    passed = [run("--left", "--share", f"{share}/3").parseoutcomes()["passed"] for share in (1, 2, 3)]
+    assert sum(passed) == 30
+    assert max(passed) < 30
+
+
+@WORKER
 def test_a_skip_is_named_with_its_reason(run, skipping):
     skipping("Chromium is not installed")
     ended = run()
