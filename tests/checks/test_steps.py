@@ -4,6 +4,7 @@ PYTEST_DONT_REWRITE: the assert statements of the answers have to stay as Python
 """
 
 import bdb
+import gc
 import linecache
 import sys
 import threading
@@ -104,15 +105,36 @@ def test_each_run_of_a_function_counts_the_same():
     def loop(n):
         return [number for number in range(n)]
 
-    def of_this_file(code):  # else the steps of what the garbage collector ends would count, too
-        return frozenset(range(0, len(code.co_code), 2)) if code.co_filename == __file__ else frozenset()
-
     counts = []
     for _ in range(3):
-        with StepCounter(of_this_file) as steps:
+        with StepCounter(lambda code: frozenset(range(0, len(code.co_code), 2))) as steps:
             loop(50)
         counts.append(steps.count)
     assert min(counts) == max(counts) > 50
+
+
+class Garbage:
+    """An object that only the garbage collector frees, in many steps."""
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        for _ in range(1000):
+            pass
+
+
+def test_steps_of_the_garbage_collector_are_none_of_the_answer():
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        with StepCounter(lambda code: frozenset(range(0, len(code.co_code), 2))) as steps:
+            for _ in range(9):
+                Garbage()
+        assert 0 < steps.count < 1000
+    finally:
+        gc.set_threshold(*thresholds)
+    assert gc.isenabled()
 
 
 if hasattr(sys, "monitoring"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +18,7 @@ TOOLS = (4, 3)  # ids of sys.monitoring that no debugger, profiler or coverage t
 class StepCounter(AbstractContextManager):
     """Counts the instructions that run while its block runs, in this thread and in those that it starts.
 
+    Nothing is collected as garbage meanwhile: finalizers of earlier objects would count as steps of the block.
     Python 3.12 and later count by `sys.monitoring`, because a trace function there misses the first run of a function.
 
     Attributes:
@@ -34,11 +36,15 @@ class StepCounter(AbstractContextManager):
         self._counting: _Monitoring | _Tracing = _Monitoring(self) if monitoring else _Tracing(self)
 
     def __enter__(self) -> StepCounter:
+        self._collects = gc.isenabled()
+        gc.disable()
         self._counting.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stopped = self._counting.stop()
+        if self._collects:
+            gc.enable()
 
     @property
     def available(self) -> bool:
