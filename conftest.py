@@ -100,8 +100,12 @@ def _is_left(item) -> bool:
 
 
 def _share(item, shares: int) -> int:
-    """Return the share, 1 to `shares`, that a test belongs to; the cells of a notebook belong to the same."""
-    name = item.nodeid.split("::", 1)[0] if isinstance(item, IPyNbCell) else item.nodeid
+    """Return the share, 1 to `shares`, that a test belongs to.
+
+    The cells of a notebook belong to the same share, and so do the tests of a file that use one open notebook.
+    """
+    together = isinstance(item, IPyNbCell) or "notebook" in item.fixturenames
+    name = item.nodeid.split("::", 1)[0] if together else item.nodeid
     return zlib.crc32(name.encode()) % shares + 1
 
 

@@ -287,12 +287,11 @@ def test_arrows_move_a_key_and_m_and_l_end_the_same(notebook):
 
 @pytest.mark.parametrize(("steps", "order"), [(3, [1, 2, 3, 0]), (1, [1, 0, 2, 3]), (0, [0, 1, 2, 3])])
 def test_a_key_is_dragged_to_its_place(notebook, steps, order):
-    boxes = (
-        notebook.find(ONLINE)
-        .locator(".course-online-name")
-        .evaluate_all(
-            "names => names.map((n) => n.getBoundingClientRect()).map((r) => [r.x + r.width / 2, r.y + r.height / 2])"
-        )
+    keys = notebook.find(ONLINE).locator(".course-online-name")
+    for key in (keys.nth(steps), keys.first):
+        key.scroll_into_view_if_needed()
+    boxes = keys.evaluate_all(
+        "names => names.map((n) => n.getBoundingClientRect()).map((r) => [r.x + r.width / 2, r.y + r.height / 2])"
     )
     mouse = notebook.page.mouse
     mouse.move(*boxes[0])
