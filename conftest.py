@@ -4,6 +4,7 @@ Two hooks for those who write tests. A test that takes long by nature is marked 
 and runs with `--all`. What a test needs and a machine may lack stands in `tests/helpers/needs.py`.
 """
 
+import argparse
 import os
 import re
 import statistics
@@ -63,7 +64,13 @@ def one_thread():
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="run everything, too: make test-all")
     parser.addoption("--left", action="store_true", help="run only what make test leaves to make test-all")
-    parser.addoption("--share", metavar="K/N", help="of what --left runs, one of N equal shares: 1/3, 2/3 or 3/3")
+    parser.addoption(
+        "--share",
+        metavar="K/N",
+        type=_parse_share,
+        default=(1, 1),
+        help="of what --left runs, one of N equal shares: 1/3, 2/3 or 3/3",
+    )
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -73,7 +80,7 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_collection_modifyitems(config, items):
     items.sort(key=_rank)
     if config.option.left:
-        share, shares = map(int, (config.option.share or "1/1").split("/"))
+        share, shares = config.option.share
         unwanted = {item for item in items if not _is_left(item) or _share(item, shares) != share}
     else:
         unwanted = {item for item in items if _thorough_mark(item) and not config.option.all}
@@ -97,6 +104,12 @@ def _thorough_mark(item):
 def _is_left(item) -> bool:
     """Return whether `make test` leaves this test to `make test-all`."""
     return bool(_thorough_mark(item) or item.nodeid.startswith(tuple(FOLDERS)))
+
+
+def _parse_share(text: str) -> tuple[int, int]:
+    if not (match := re.fullmatch(r"(\d+)/(\d+)", text)) or not 1 <= int(match[1]) <= int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text} is no share: write 1/3, 2/3 or 3/3")
+    return int(match[1]), int(match[2])
 
 
 def _share(item, shares: int) -> int:

@@ -101,13 +101,17 @@ def test_asserts_and_what_numpy_prints_are_no_loop():
     assert [bytecodes_grow(without_a_loop, (FEW,), (MANY,)) for _ in range(2)] == [0.0, 0.0]
 
 
+def every_instruction(code):
+    return frozenset(range(0, len(code.co_code), 2))
+
+
 def test_each_run_of_a_function_counts_the_same():
     def loop(n):
         return [number for number in range(n)]
 
     counts = []
     for _ in range(3):
-        with StepCounter(lambda code: frozenset(range(0, len(code.co_code), 2))) as steps:
+        with StepCounter(every_instruction) as steps:
             loop(50)
         counts.append(steps.count)
     assert min(counts) == max(counts) > 50
@@ -128,7 +132,7 @@ def test_steps_of_the_garbage_collector_are_none_of_the_answer():
     thresholds = gc.get_threshold()
     gc.set_threshold(1)
     try:
-        with StepCounter(lambda code: frozenset(range(0, len(code.co_code), 2))) as steps:
+        with StepCounter(every_instruction) as steps:
             for _ in range(9):
                 Garbage()
         assert 0 < steps.count < 1000

@@ -34,7 +34,7 @@ def skipping(pytester):
     return skipping
 
 
-@WORKER
+@pytest.mark.thorough("pytest run once for each share of what is left")
 def test_each_test_that_is_left_is_in_one_of_the_shares(run, pytester):
     pytester.makepyfile(
         test_it="import pytest\n\n@pytest.mark.thorough('long')\n@pytest.mark.parametrize('number', range(30))\n"
@@ -43,6 +43,7 @@ def test_each_test_that_is_left_is_in_one_of_the_shares(run, pytester):
     passed = [run("--left", "--share", f"{share}/3").parseoutcomes()["passed"] for share in (1, 2, 3)]
     assert sum(passed) == 30
     assert max(passed) < 30
+    assert run("--left", "--share", "4/3").ret == pytest.ExitCode.USAGE_ERROR
 
 
 @WORKER

@@ -276,6 +276,5 @@ def test_ci_runs_what_the_readme_says():
     script = ROOT / ".ci/run"
     assert os.access(script, os.X_OK)
     assert re.search(r"^    env .*\bBUDGET=\$BUDGET make test$", script.read_text(), re.MULTILINE)
-    assert (
-        script.read_text().count('make test-all ARGS="--left --share $SHARE"') == 2
-    )  # as an ordinary user, and where CI is one
+    what_is_left = 'make test-all ARGS="--left --share $SHARE"'
+    assert script.read_text().count(what_is_left) == 2  # as an ordinary user, and where CI is one
