@@ -592,7 +592,7 @@ def test_a_check_says_at_which_step_it_is_while_it_runs(opened):
     slow = STUB.format("import time\n    time.sleep(1)\n    return row")
     write(place, slow)
     place.get_by_role("button", name="Check", exact=True).click()
-    place.locator(".course-state").get_by_text(re.compile(r"^Checking … step \d+ of \d+, \d+ s$")).wait_for()
+    place.locator(".course-state").get_by_text(re.compile(r"^Checking … step \d+ of \d+, \d+ s\b")).wait_for()
     place.get_by_role("button", name="Stop").click()
     assert place.locator(".course-state").inner_text() == "not checked yet"
 
