@@ -23,7 +23,7 @@ from course_utils.checks.judge.exercise_tables import all_exercises, days_with_e
 from course_utils.checks.judge.judge import judge_of
 from course_utils.checks.judge.message import CheckMessage
 from course_utils.checks.judge.rungs import evidence_for, rungs_of
-from course_utils.checks.judge.verdict import Tolerance, close
+from course_utils.checks.judge.verdict import JOINT, Tolerance, close
 from course_utils.checks.judge.wording import describe_error
 from course_utils.checks.kernel.evidence import all_ladders, draw_rungs, find_ladder, gather
 from course_utils.checks.kernel.ladder import Ladder, Rung
@@ -353,6 +353,13 @@ def test_a_known_mistake_is_recognised_while_another_entry_is_still_empty():
     assert (verdict.mistake, verdict.share) == ("no scaling", 0.0)
     empty = {"score_33": 3, "weights_3": None}
     assert judge_of(1, "by_hand_three").judge(gather(1, "by_hand_three", empty)).mistake is None
+
+
+def test_known_mistakes_in_two_entries_by_hand_are_both_recognised():
+    entries = dict(judge_of(4, "layer_by_hand").exercise.reference)
+    entries |= {"parameters_in_all": 48_000, "scores_of_a_text": 330}
+    verdict = judge_of(4, "layer_by_hand").judge(gather(4, "layer_by_hand", entries))
+    assert verdict.mistake == f"W_O left out{JOINT}scores of a causal triangle"
 
 
 def test_an_error_that_is_no_arithmetic_is_no_known_mistake():

@@ -417,3 +417,9 @@ def test_a_number_by_hand_is_off_by_a_factor_or_nothing_is_said(given, name):
 def test_entries_in_each_others_place():
     entries, right = [np.array(3.0), np.array(7.0)], [np.array(7.0), np.array(3.0)]
     assert relate_by_hand(("a", "b"), entries, right, [False, False]).name == "a: b in its place, b: a in its place"
+
+
+def test_the_number_of_another_wrong_entry_is_not_given_away():
+    right = [np.array(7.0), np.array(4.5)]
+    assert relate_by_hand(("a", "b"), [np.array(4.5), np.array(4.5)], right, [False, True]).name == "a: b in its place"
+    assert relate_by_hand(("a", "b"), [np.array(4.5), np.array(10.0)], right, [False, False]) is None

@@ -62,12 +62,18 @@ def grown(held, new):
     return new if held is None else torch.cat([held, new], dim=-2)
 
 
-def stepped(grow=grown, see=lambda all_, new: all_, keep=lambda k, v, old: (k, v), weigh=None):
+def newest_first(held, new):
+    return new if held is None else torch.cat([new, held], dim=-2)
+
+
+def stepped(
+    grow=grown, see=lambda all_, new: all_, keep=lambda k, v, old: (k, v), weigh=None, grow_keys=None, grow_values=None
+):
     """A cached step. grow(held, new): the rows to attend to. see(all, new): those that are seen. keep: what is kept."""
 
     def cached_step(q_t, k_t, v_t, cache):
         old = cache if cache is not None else (None, None)
-        k, v = grow(old[0], k_t), grow(old[1], v_t)
+        k, v = (grow_keys or grow)(old[0], k_t), (grow_values or grow)(old[1], v_t)
         seen, values = see(k, k_t), see(v, v_t)
         output = attend(q_t, seen, values) if weigh is None else weigh(q_t, seen) @ values
         return output, keep(k, v, cache or (k_t, v_t))
@@ -138,9 +144,15 @@ STEP_MISTAKES = (
     Mistake("the first key only", stepped(see=lambda all_, new: all_[..., :1, :]),
         "The query attends to the first key only, as with a causal mask of one row that is aligned at the top left. "
         "The newest token may see all keys: no mask is needed."),
-    Mistake("newest first", stepped(grow=lambda held, new: new if held is None else torch.cat([new, held], dim=-2)),
+    Mistake("newest first", stepped(grow=newest_first),
         "The new token stands in front of the old ones. The outputs come out right, since a sum has no order, but "
         "the cache should be in the order of the text."),
+    Mistake("keys newest first", stepped(grow_keys=newest_first),
+        "The new key goes in front of the old ones, and the new value behind them, so each weight meets the value of "
+        "another token. Put both behind."),
+    Mistake("values newest first", stepped(grow_values=newest_first),
+        "The new value goes in front of the old ones, and the new key behind them, so each weight meets the value of "
+        "another token. Put both behind."),
     Mistake("k and v exchanged in the cache", stepped(keep=lambda k, v, old: (v, k)),
         "The cache comes back as (v, k). The keys come first."),
     Mistake("values as keys", lambda q_t, k_t, v_t, cache: stepped()(q_t, v_t, k_t, cache),

@@ -647,6 +647,8 @@ BACKWARD_MISTAKES = (
         backwards(weigh=softmax_again, delta=delta_of_given_keys),
         "Everything is computed again from q, k and v, and neither o nor lse is used. k and v may belong to only some "
         "of the keys: the weights are e^(score − lse), and delta is rowsum(do ∘ o)."),
+    Mistake("lse for each key", backwards(weigh=lambda s, lse: torch.exp(s - lse)),
+        "lse is subtracted along the keys. It has one number for each query, so make it a column: lse[:, None]."),
     Mistake("lse taken for l", backwards(weigh=lambda s, lse: torch.exp(s) / lse[:, None]),
         "P is e^score divided by lse. lse is a logarithm: e^(score − lse)."),
     Mistake("lse added", backwards(weigh=lambda s, lse: torch.exp(s + lse[:, None])),

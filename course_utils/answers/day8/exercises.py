@@ -540,6 +540,9 @@ DELTA_MISTAKES = (
         "The change is transposed where d = e. Row i changes by k[i]: np.outer(k, …)."),
     Mistake("the key made one long", stepped(key=lambda k: k / np.linalg.norm(k)),
         "The key is divided by its length. Models do that before this step; use k as it is."),
+    Mistake("divided by k · k", lambda state, k, v, beta: state + beta * np.outer(k, v - k @ state) / (k @ k),
+        "The change is divided by k · k, so that with β = 1 a key of any length reads v afterwards. The delta rule "
+        "does not divide: use k as it is."),
     Mistake("written in place", in_place,
         "It is right but writes into the state that it was given, which the caller still needs. Make a new array."),
 )  # fmt: skip

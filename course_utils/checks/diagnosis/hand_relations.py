@@ -31,7 +31,12 @@ def relate_by_hand(
         expected = right[i]
         if held[i] or entry is None or expected is None:
             continue
-        others = {other: array for j, other in enumerate(names) if j != i and (array := right[j]) is not None}
+        # To name another entry is to give its number away, unless that one is right or the two are exchanged.
+        others = {
+            other: array
+            for j, other in enumerate(names)
+            if j != i and (array := right[j]) is not None and (held[j] or _is_same(entries[j], expected))
+        }
         if fact := _relate_entry(entry, expected, others):
             names_of_facts.append(f"{name}: {fact[0]}")
             messages.append(f"{name} {fact[1]}")
@@ -50,7 +55,7 @@ def _relate_entry(mine: np.ndarray, right: np.ndarray, others: Mapping[str, np.n
                 to = f"{decimals} decimal{'s' * (decimals > 1)}"
                 return f"{name} to {to}", f"is {name} to {to}, which is too few."
     for other, values in others.items():
-        if mine.shape == values.shape and _near(mine, values) and not _near(right, values):
+        if _is_same(mine, values) and not _near(right, values):
             return f"{other} in its place", f"holds what {other} should."
     for name, message, test in FACTS:
         if test(mine, right):
@@ -67,6 +72,10 @@ def _relate_shape(mine: np.ndarray, right: np.ndarray) -> tuple[str, str]:
         return "another shape", f"should be a list of {right.size} numbers, with no other lists in it."
     how = "few" if mine.size < right.size else "many"
     return f"too {how} numbers", f"holds too {how} numbers."
+
+
+def _is_same(entry: np.ndarray | None, other: np.ndarray) -> bool:
+    return entry is not None and entry.shape == other.shape and _near(entry, other)
 
 
 def _near(a: np.ndarray, b: np.ndarray) -> bool:
@@ -138,7 +147,7 @@ FACTS: tuple[tuple[str, str, Test], ...] = (
     ),
     (
         "a factor",
-        "is off by a constant factor: is something counted too often, or mistaken for something else?",
+        "is off by a constant factor: is something left out, counted too often, or mistaken for something else?",
         lambda a, b: _is_plain(_factor(a, b)),
     ),
     (

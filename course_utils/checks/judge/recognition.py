@@ -79,14 +79,15 @@ def find_mistakes_by_hand(comparison: Comparison, known: KnownMistakes) -> tuple
     filled = [i for i, outcome in enumerate(outcomes) if not is_unwritten(outcome)]
     unexplained = [i for i in filled if not held[i]]
     tolerances = [replace(each, atol=max(each.atol, PENCIL)) for each in comparison.tolerances]
-    mistakes: list[Mistake] = []
+    candidates: list[tuple[Mistake, list[int]]] = []
     for mistake, evidence in known:
-        # A mistake gives some of the entries only, and is compared on those.
+        # A mistake is about the entries that it gives a wrong number for. Wrong entries that it has right, or does not
+        # give, are left to another one.
         theirs = evidence.outcomes
         own = [i for i in filled if not theirs[i].error]
-        wrong = [i for i in own if not held[i]]
+        wrong = [i for i in own if not held[i] and not holds(theirs[i], right[i], comparison.tolerances[i])]
         fine = [i for i in own if held[i]]
-        if not wrong or not set(wrong) <= set(unexplained):
+        if not wrong:
             continue
         # It explains the wrong entries if it gives these numbers, and they are clearly nearer to its numbers than
         # to the right ones. Where the entries are right, it must be right as well.
@@ -95,6 +96,13 @@ def find_mistakes_by_hand(comparison: Comparison, known: KnownMistakes) -> tuple
         is_nearer = gap(mine, mistaken) < gap(mine, [right[i] for i in wrong]) / 2
         fits = all(holds(theirs[i], right[i], tolerances[i]) for i in fine)
         if is_nearer and fits and explains(mine, mistaken, [tolerances[i] for i in wrong]):
+            candidates.append((mistake, wrong))
+
+    # One mistake that explains several entries is likelier than one mistake for each.
+    candidates.sort(key=lambda candidate: len(candidate[1]), reverse=True)
+    mistakes: list[Mistake] = []
+    for mistake, wrong in candidates:
+        if set(wrong) <= set(unexplained):
             mistakes.append(mistake)
             unexplained = [i for i in unexplained if i not in wrong]
     return mistakes, unexplained

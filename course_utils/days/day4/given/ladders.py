@@ -760,7 +760,7 @@ def grouped_query(rng: np.random.Generator) -> list[Rung]:
     return [
         Rung("one key: the output is its value", arrays(1, 4, 2, 1, 1, 3),
             "With one key the output of each head is the value of its group. Heads 0 and 1 share the "
-            "first value, heads 2 and 3 the second: repeat_interleave along the head axis, not repeat. "
+            "first value, heads 2 and 3 the second: use repeat_interleave along the head axis, for keys and values. "
             "Return the output alone, (B, h, n, d)."),
         Rung("as many key heads as heads", arrays(2, 3, 3, 2, 4, 2),
             "With h_kv = h every query head has keys and values of its own: ordinary attention."),
