@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -129,35 +130,33 @@ def _by_size(ax: Axes, sizes: Sequence[int], numbers: Sequence[float], title: st
     ax.set(title=title, xlabel="vocabulary", ylim=(0, 1.12 * max(numbers)))
 
 
-def taken_away(rows: Sequence[Mapping[str, Any]], marks: Mapping[str, float]) -> Figure:
-    """Draw the bits per byte of each seed of each ablation.
+def taken_away(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw by how many bits per byte each ablation is worse, seed by seed.
 
-    rows: as `ablations` gives them, the model with everything first. marks: what else gives so many bits per byte.
+    rows: as `ablations` gives them, the model with everything first.
     """
-    in_rows, below, above = 26 * len(rows), 54, 22
+    ablations = rows[1:]
+    in_rows, below, above = 26 * len(ablations), 54, 8
     height = in_rows + below + above
     fig = new_figure(680, height)
     ax = fig.add_axes((0.36, below / height, 0.6, in_rows / height))
-    for name, bits in marks.items():
-        ax.axvline(bits, color=palette.INK, linestyle=":", linewidth=1)
-        ax.text(bits, 1.01, name, ha="center", va="bottom", transform=ax.get_xaxis_transform())
-    told = []
-    for place, row in enumerate(rows):
+    ax.axvline(0, color=palette.INK, linestyle=":", linewidth=1)
+    words = []
+    for place, row in enumerate(ablations):
         worse = row["worse"]
+        mean = statistics.fmean(worse)
         colour = palette.WRONG if min(worse) > 0 else palette.GREEN if max(worse) < 0 else palette.INK
-        ax.plot([row["low"], row["high"]], [place, place], color=colour, linewidth=5, alpha=0.5, solid_capstyle="butt")
-        ax.plot(row["mean"], place, "o", color=colour)
-        told.append(f"{row['way']} {row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f})")
-    ax.set_yticks(range(len(rows)), [row["way"] for row in rows])
-    ax.invert_yaxis()
-    ax.set_xlabel("bits per byte on held-out text")
-    yardsticks = listed([f"{name} {bits:.2f}" for name, bits in marks.items()])
+        ax.plot(worse, [place] * len(worse), "o", color=colour, markersize=5, alpha=0.5, markeredgewidth=0)
+        ax.plot(mean, place, "|", color=colour, markersize=16, markeredgewidth=2)
+        words.append(f"{row['way']} {mean:+.3f} ({min(worse):+.3f} to {max(worse):+.3f})")
+    ax.set_yticks(range(len(ablations)), [row["way"] for row in ablations])
+    ax.set_ylim(len(ablations) - 0.5, -0.5)
+    ax.set_xlabel("bits per byte more than with everything, on held-out text")
     return described(
         fig,
-        f"Bits per byte on held-out text, mean of five seeds with the least and the largest: {'; '.join(told)}. "
-        f"For comparison: {yardsticks}.",
-        "A dot is the mean of five seeds, a bar goes from the least to the largest. Red: worse with each seed. "
-        "Green: better with each.",
+        "Bits per byte more than with everything, mean of five seeds with the least and the largest: "
+        f"{'; '.join(words)}.",
+        "A dot is one seed, a tick the mean of five. Red: worse with each seed. Green: better with each.",
     )
 
 

@@ -23,10 +23,10 @@ def faulty_part(part: str) -> Guess:
     return Guess.choice(
         9, "faulty part",
         "Which of these parts can be wrong for the first of five tokens, and right for a text of this token alone?",
-        choices=["rotate", "merge_heads", "the last softmax"], truth=part,
-        why="The first token sees only itself, with a weight of 1 however queries and keys are rotated, and the last "
-        "softmax sees one token at a time. With one token, "
-        "heads that are merged without moving their axis happen to come out in order.",
+        choices=["rotate", "merge_heads", "the softmax over the vocabulary"], truth=part,
+        why="The first token sees only itself, with a weight of 1 however queries and keys are rotated, and the "
+        "softmax over the vocabulary sees one token at a time. With one token, heads that are merged without moving "
+        "their axis happen to come out in order.",
     )  # fmt: skip
 
 
