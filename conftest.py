@@ -35,6 +35,7 @@ FIRST = (
     "tests/grading/test_hostile.py",
 )  # the longest, in parts of a run
 BY_DAY = re.compile(r"(tests/(?:checks/test_(?:checks|mutants|smallest)|grading/test_graded_days)\.py):.*\[(day\d+)\b")
+SLOW = {"notebook", "course", "everything"}  # an open notebook, a course with a day added, all kernels compiled
 MAX_WORKERS = 8  # each takes a gigabyte of memory
 BUDGET = int(os.environ.get("BUDGET", 0))  # processor seconds that a run may take, as CI sets it; 0 is no limit
 LOOP_SECONDS = 0.0073  # processor seconds of `_run_loop` on the machine for which CI's budget was set
@@ -115,9 +116,9 @@ def _parse_share(text: str) -> tuple[int, int]:
 def _share(item, shares: int) -> int:
     """Return the share, 1 to `shares`, that a test belongs to.
 
-    The cells of a notebook belong to the same share, and so do the tests of a file that use one open notebook.
+    The cells of a notebook belong to the same share, and so do the tests of a file that use one fixture of SLOW.
     """
-    together = isinstance(item, IPyNbCell) or "notebook" in item.fixturenames
+    together = isinstance(item, IPyNbCell) or not SLOW.isdisjoint(item.fixturenames)
     name = item.nodeid.split("::", 1)[0] if together else item.nodeid
     return zlib.crc32(name.encode()) % shares + 1
 
