@@ -91,6 +91,22 @@ def test_a_loop_shows_in_every_run(answer):
     assert [bytecodes_grow(answer, (FEW,), (MANY,)) for _ in range(2)] == [1.0, 1.0]
 
 
+def test_a_new_thread_with_the_number_of_one_that_ended_is_counted():
+    ending = threading.Event()
+    earlier = threading.Thread(target=ending.wait)
+    earlier.start()
+    with StepCounter(lambda code: frozenset(range(0, 1000, 2))) as counter:
+        ending.set()
+        earlier.join()
+        before = counter.count
+        in_a_thread(FEW)  # Linux gives it the free number
+        of_few = counter.count - before
+    assert of_few > 0
+    with StepCounter(lambda code: frozenset(range(0, 1000, 2))) as counter:
+        in_a_thread(FEW)
+    assert of_few >= 0.9 * counter.count
+
+
 def without_a_loop(x):
     scores = x @ x.swapaxes(-1, -2)
     assert all(row >= 0 for row in scores.sum(-1).ravel().tolist()), "a score below 0"

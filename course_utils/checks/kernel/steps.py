@@ -32,7 +32,8 @@ class StepCounter(AbstractContextManager):
         self.stopped = False
         self._offsets_to_count = counted
         self._offsets: dict[CodeType, Offsets] = {}
-        self._others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
+        here = threading.current_thread()
+        self._others = {thread.ident: thread for thread in threading.enumerate() if thread is not here}
         self._counting: _Monitoring | _Tracing = _Monitoring(self) if monitoring else _Tracing(self)
 
     def __enter__(self) -> StepCounter:
@@ -59,7 +60,10 @@ class StepCounter(AbstractContextManager):
 
     def step(self, code: CodeType, offset: int) -> None:
         """Count the instruction at an offset, unless it is one that does not count."""
-        if offset in self.offsets(code) and threading.get_ident() not in self._others:
+        if offset not in self.offsets(code):
+            return
+        other = self._others.get(threading.get_ident())
+        if other is None or not other.is_alive():  # a new thread may get the number of one that has ended
             self.count += 1
 
 
