@@ -239,7 +239,7 @@ def ladder() -> list[dict[str, Any]]:
 
 
 def ablations(result: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Return a row for each of ABLATIONS: way, and bits per byte on held-out text, mean, low and high over the seeds.
+    """Return a row for each of ABLATIONS: way, and mean, the bits per byte on held-out text over the seeds.
 
     `worse` has a number for each seed: by how much it is worse than the model with everything of the same seed;
     `recipe` says whether the model is trained in another way and is the same at first, and `start` is the mean loss of
@@ -250,11 +250,11 @@ def ablations(result: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     whole = {run["seed"]: run["bits_per_byte"] for run in runs[WHOLE]}
     found = []
     for way, of_way in runs.items():
-        bits = [run["bits_per_byte"] for run in of_way]
         start = statistics.fmean(run["losses"][0] for run in of_way)
-        row = {"way": way, "recipe": bool(ABLATIONS[way].recipe), "start": start}
-        row |= {"mean": statistics.fmean(bits), "low": min(bits), "high": max(bits)}
-        found.append(row | {"worse": [run["bits_per_byte"] - whole[run["seed"]] for run in of_way]})
+        mean = statistics.fmean(run["bits_per_byte"] for run in of_way)
+        worse = [run["bits_per_byte"] - whole[run["seed"]] for run in of_way]
+        recipe = bool(ABLATIONS[way].recipe)
+        found.append({"way": way, "recipe": recipe, "start": start, "mean": mean, "worse": worse})
     return found
 
 

@@ -91,18 +91,22 @@ def test_a_loop_shows_in_every_run(answer):
     assert [bytecodes_grow(answer, (FEW,), (MANY,)) for _ in range(2)] == [1.0, 1.0]
 
 
+def every_instruction(code):
+    return frozenset(range(0, len(code.co_code), 2))
+
+
 def test_a_new_thread_with_the_number_of_one_that_ended_is_counted():
     ending = threading.Event()
     earlier = threading.Thread(target=ending.wait)
     earlier.start()
-    with StepCounter(lambda code: frozenset(range(0, 1000, 2))) as counter:
+    with StepCounter(every_instruction) as counter:
         ending.set()
         earlier.join()
         before = counter.count
         in_a_thread(FEW)  # Linux gives it the free number
         of_few = counter.count - before
     assert of_few > 0
-    with StepCounter(lambda code: frozenset(range(0, 1000, 2))) as counter:
+    with StepCounter(every_instruction) as counter:
         in_a_thread(FEW)
     assert of_few >= 0.9 * counter.count
 
@@ -115,10 +119,6 @@ def without_a_loop(x):
 
 def test_asserts_and_what_numpy_prints_are_no_loop():
     assert [bytecodes_grow(without_a_loop, (FEW,), (MANY,)) for _ in range(2)] == [0.0, 0.0]
-
-
-def every_instruction(code):
-    return frozenset(range(0, len(code.co_code), 2))
 
 
 def test_each_run_of_a_function_counts_the_same():

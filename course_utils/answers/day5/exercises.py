@@ -66,14 +66,13 @@ def newest_first(held, new):
     return new if held is None else torch.cat([new, held], dim=-2)
 
 
-def stepped(
-    grow=grown, see=lambda all_, new: all_, keep=lambda k, v, old: (k, v), weigh=None, grow_keys=None, grow_values=None
-):
-    """A cached step. grow(held, new): the rows to attend to. see(all, new): those that are seen. keep: what is kept."""
+def stepped(grow=grown, see=lambda all_, new: all_, keep=lambda k, v, old: (k, v), weigh=None, grow_values=None):
+    """A cached step. grow(held, new): the rows to attend to, for keys alone if grow_values is given. see(all, new):
+    those that are seen. keep: what is kept."""
 
     def cached_step(q_t, k_t, v_t, cache):
         old = cache if cache is not None else (None, None)
-        k, v = (grow_keys or grow)(old[0], k_t), (grow_values or grow)(old[1], v_t)
+        k, v = grow(old[0], k_t), (grow_values or grow)(old[1], v_t)
         seen, values = see(k, k_t), see(v, v_t)
         output = attend(q_t, seen, values) if weigh is None else weigh(q_t, seen) @ values
         return output, keep(k, v, cache or (k_t, v_t))
@@ -128,6 +127,10 @@ OVER_KEYS = (
     "The softmax runs over the {}. The weights of a query add up to 1 over the keys: "
     "dim=-1 of the scores (B, h, 1, T + 1)."
 )
+IN_FRONT = (
+    "The new {} goes in front of the old ones, and the new {} behind them, so each weight meets the value of "
+    "another token. Put both behind."
+)
 STEP_MISTAKES = (
     Mistake("the cache not updated", stepped(keep=lambda k, v, old: old),
         "The cache comes back without the new token, so later tokens do not see it. Return the keys and values with "
@@ -147,12 +150,8 @@ STEP_MISTAKES = (
     Mistake("newest first", stepped(grow=newest_first),
         "The new token stands in front of the old ones. The outputs come out right, since a sum has no order, but "
         "the cache should be in the order of the text."),
-    Mistake("keys newest first", stepped(grow_keys=newest_first),
-        "The new key goes in front of the old ones, and the new value behind them, so each weight meets the value of "
-        "another token. Put both behind."),
-    Mistake("values newest first", stepped(grow_values=newest_first),
-        "The new value goes in front of the old ones, and the new key behind them, so each weight meets the value of "
-        "another token. Put both behind."),
+    Mistake("keys newest first", stepped(newest_first, grow_values=grown), IN_FRONT.format("key", "value")),
+    Mistake("values newest first", stepped(grow_values=newest_first), IN_FRONT.format("value", "key")),
     Mistake("k and v exchanged in the cache", stepped(keep=lambda k, v, old: (v, k)),
         "The cache comes back as (v, k). The keys come first."),
     Mistake("values as keys", lambda q_t, k_t, v_t, cache: stepped()(q_t, v_t, k_t, cache),
